@@ -123,10 +123,12 @@ MATCHES = st.sampled_from(["exact", "subset"])
 
 
 @examples(1500)
-@given(data=HARD_OBJECTS, match=MATCHES)
-@example(b'{"k0":"a"}\n{"k0":"b"}{"k0":\n"c"}', "subset")
-def test_what_pyarrow_reads_is_what_the_lines_say(data, match):
-    batch = JsonDecoder(keys(TYPES), columns(*TYPES), Reading(header_match=match)).all_good(data)
+@given(data=HARD_OBJECTS, match=MATCHES, nested=st.booleans())
+@example(b'{"k0":"a"}\n{"k0":"b"}{"k0":\n"c"}', "subset", False)
+def test_what_pyarrow_reads_is_what_the_lines_say(data, match, nested):
+    decoder = JsonDecoder(keys(TYPES), columns(*TYPES), Reading(header_match=match))
+    decoder._has_nested = nested
+    batch = decoder.all_good(data)
     if batch is not None:
         good, bad = one_by_one(data, header_match=match)
         rows = list(zip(*(c.to_pylist() for c in batch.columns), strict=True))
@@ -184,6 +186,19 @@ def test_what_is_usual_is_read_by_pyarrow_alone(monkeypatch, data, types):
     rows, _ = one_by_one(data, types=types)
     monkeypatch.delattr(JsonDecoder, "_one_by_one")
     assert read_records(data, types)[0] == rows
+
+
+def test_objects_and_arrays_are_learnt(monkeypatch):
+    line = (
+        b'{"k0":{"\\"]":[null, "}\\\\"],\t"\\u00e9":{}}}\r\n{"k0":"[{"}\n{"k0":[ ]}\n{"k0":null}\n'
+    )
+    real, calls = JsonDecoder._one_by_one, []
+    monkeypatch.setattr(
+        JsonDecoder, "_one_by_one", lambda *args: calls.append(args) or real(*args)
+    )
+    good, bad = read_records(line * 50, ["string"], len(line))
+    texts = ['{"\\"]":[null, "}\\\\"],\t"\\u00e9":{}}', "[{", "[ ]", None]
+    assert ([row[0] for row in good.values()], bad, len(calls)) == (texts * 50, {}, 1)
 
 
 def test_strings_in_place_of_numbers_are_learnt(monkeypatch):

@@ -6,6 +6,7 @@ not check UTF-8, reads numbers out of range as others, and tells no missing key 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -28,20 +29,40 @@ _TINY = {
 }
 # A NULL behind a key whose end is not an escaped quote.
 _NULL = re.compile(rb'(?<!\\)": ?null')
+_BRACKET = re.compile(rb"[][{}]")
+_ESCAPES = {b"\\": b"\\\\", b'"': b'\\"', b"\t": b"\\t", b"\r": b"\\r"}
+# How many objects and arrays may be inside each other.
+_DEPTH = 16
 _STAND_INS = {pa.string(): b'""', pa.bool_(): b"false"}
 
 
+def _nested() -> re.Pattern[bytes]:
+    """A pattern of a value that is an object or an array, where brackets are no strings'."""
+    others = rb"[^][{}]*"
+    value = rb"[\[{]%b[\]}]" % others
+    for _ in range(_DEPTH - 1):
+        value = rb"[\[{]%b(?:%b%b)*[\]}]" % (others, value, others)
+    return re.compile(rb":[ \t\r]*(%b)" % value)
+
+
+_NESTED = _nested()
+
+
 def read_lines(
-    data: bytes, types: Mapping[str, pa.DataType], *, others: bool
+    data: bytes, types: Mapping[str, pa.DataType], *, others: bool, nested: bool
 ) -> list[pa.Array] | None:
     """The values of these keys; None if the lines are to be read one by one.
 
-    `others` allows keys beside these. Never gives a value that is not just that of the line, or
-    a value for a key that a line does not have; what it does not read is not always wrong.
+    `others` allows keys beside these, `nested` objects and arrays in place of strings: their
+    text. Never gives a value that is not just that of the line, or a value for a key that a line
+    does not have; what it does not read is not always wrong.
     """
     if not _is_plain(data):
         return None
     try:
+        if nested:
+            _read(data, {}, "ignore")  # or what is in them would not be looked at
+            data = with_texts(data)
         arrays = _read(data, types, "ignore" if others else "error")
         for array in arrays:
             _require_exact(array, data)
@@ -50,6 +71,34 @@ def read_lines(
     if len(arrays[0]) != _records_in(data) or not _all_there(data, types, arrays):
         return None
     return arrays
+
+
+def with_texts(data: bytes) -> bytes:
+    """The lines, which are valid, with each object and array that is a value as a string.
+
+    Those that are nested very deeply stay as they are.
+    """
+    spans = [found.span(1) for found in _NESTED.finditer(_without_brackets_in_strings(data))]
+    starts, ends = [start for start, _ in spans], [end for _, end in spans]
+    around = map(slice, [0, *ends], [*starts, len(data)])
+    texts = b"\0".join(map(data.__getitem__, itertools.starmap(slice, spans)))
+    for char, escape in _ESCAPES.items():
+        texts = texts.replace(char, escape)
+    pieces = [b""] * (2 * len(spans) + 1)
+    pieces[::2] = map(data.__getitem__, around)
+    pieces[1::2] = texts.split(b"\0") if spans else []
+    return b'"'.join(pieces)
+
+
+def _without_brackets_in_strings(data: bytes) -> bytes:
+    """Valid lines of the same length, whose brackets are all those of objects and arrays."""
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+    pieces = data.split(b'"')
+    if _BRACKET.search(b"".join(pieces[1::2])):
+        pieces[1::2] = [b"_" * len(piece) for piece in pieces[1::2]]
+        return b'"'.join(pieces)
+    return data
 
 
 def _is_plain(data: bytes) -> bool:

@@ -201,6 +201,7 @@ class JsonDecoder:
         self._native = [family in _NATIVE for family in families]
         # Columns that are strings in the objects, and converted by us.
         self._as_text = [not native for native in self._native]
+        self._has_nested = False
         self._expects_others = False
         self._read_record = RecordReader()
 
@@ -223,7 +224,7 @@ class JsonDecoder:
             )
         }
         others = self._reading.header_match == SUBSET
-        arrays = read_lines(data, types, others=others)
+        arrays = read_lines(data, types, others=others, nested=self._has_nested)
         if arrays is None:
             return None
         with contextlib.suppress(ValueError):
@@ -303,7 +304,8 @@ class JsonDecoder:
         kinds = kinds - {NULL}
         if self._native[place] and kinds:
             self._as_text[place] = kinds == {STRING}
-        self._expects_others |= len(kinds) > 1 or not kinds.isdisjoint((OBJECT, ARRAY))
+            self._expects_others |= len(kinds) > 1
+        self._has_nested |= not kinds.isdisjoint((OBJECT, ARRAY))
 
     def oversized(self, problem: RecordTooLarge) -> Records:
         """One reject for a record too large to be held, and all that follows it in its object."""
