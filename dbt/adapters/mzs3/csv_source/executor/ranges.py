@@ -213,9 +213,12 @@ def range_rows(
     The end of a range's last record, which is in the next range, is fetched again. Raises
     ExecutorError, UNCLEAR for what a task that reads the whole object must judge.
     """
+    # Chosen here, so that no code of other formats travels with the tasks.
+    opened = _json_records if spec.format == JSONL else _csv_records
 
     def read(batches: Batches) -> Batches:
-        task = _RangeTask(spec, task_client(spec.connection, spec.source))
+        client = task_client(spec.connection, spec.source)
+        task = _RangeTask(spec, client, opened(spec))
         for place, blocks in itertools.groupby(_blocks(batches), lambda block: block[0]):
             one = ranges[place]
             try:
@@ -237,10 +240,10 @@ def _blocks(batches: Batches) -> Iterator[tuple[RangeNumber, memoryview]]:
 class _RangeTask:
     """Reads the ranges of one task, one after the other."""
 
-    def __init__(self, spec: FetchSpec, client: S3Client) -> None:
+    def __init__(self, spec: FetchSpec, client: S3Client, records: RecordsOfRange) -> None:
         self._spec = spec
         self._client = client
-        self._records = _json_records(spec) if spec.format == JSONL else _csv_records(spec)
+        self._records = records
         self._rejects = 0
 
     def rows(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Batches:
