@@ -11,14 +11,8 @@ import re
 
 from dbt.adapters.mzs3.csv_source.executor.object_error import shown
 
-NULL, BOOLEAN, NUMBER, STRING, OBJECT, ARRAY = KINDS = (
-    "null",
-    "boolean",
-    "number",
-    "string",
-    "object",
-    "array",
-)
+NULL, BOOLEAN, NUMBER, STRING = "null", "boolean", "number", "string"
+OBJECT, ARRAY = "object", "array"
 _KIND_BY_START = {"n": NULL, "t": BOOLEAN, "f": BOOLEAN, '"': STRING, "{": OBJECT, "[": ARRAY}
 
 _OPENING = re.compile(r"[\x20\t\r]*\{[\x20\t\r]*")
@@ -110,8 +104,8 @@ class RecordReader:
         position = _behind(_COLON, text, position).end()
         value, end = self._decode(text, position)
         kind = _KIND_BY_START.get(text[position], NUMBER)
-        if kind is not STRING:
-            value = None if kind is NULL else text[position:end]
+        if kind != STRING:
+            value = None if kind == NULL else text[position:end]
         return (name, (kind, value)), end
 
 

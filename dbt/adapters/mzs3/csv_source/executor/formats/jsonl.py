@@ -121,11 +121,11 @@ def _fields(raw: bytes) -> tuple[RecordField, ...]:
 
 
 def _field(name: str, kind: str, text: str | None) -> RecordField:
-    if kind is NULL:
+    if kind == NULL:
         return RecordField(name, kind, VOID)
-    if kind is BOOLEAN:
+    if kind == BOOLEAN:
         return RecordField(name, kind, "boolean")
-    if kind is not NUMBER:
+    if kind != NUMBER:
         return RecordField(name, kind, "string")
     assert text is not None
     whole = "bigint" if _BIGINT.fullmatch(text) else "decimal(38,0)"
@@ -294,7 +294,7 @@ class JsonDecoder:
             for row in rows:
                 kind, text = cells[row]
                 assert text is not None
-                value = shown(text, quoted=kind is STRING)
+                value = shown(text, quoted=kind == STRING)
                 error = not_of_type(column.name, value, column.data_type)
                 wrong.setdefault(numbers[row], (column.name, error))
         return arrays, wrong
