@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import yaml
 from support.avro_files import BAD_FILES, blocks_of, file_of, number, record
 from support.csv_source_helpers import parse, text_of
 from support.documented_errors import entries
@@ -100,6 +101,20 @@ def test_the_keys_and_the_formats_are_documented():
     assert re.findall(r"`(\w+)`", named[1]) == list(CSV_KEYS)
     assert re.findall(r"`(\w+)`", named[2]) == list(TEXT_KEYS)
     assert all(f"`{name}`" in page or f"`format: {name}`" in page for name in FORMAT_NAMES)
+
+
+def test_the_example_of_json_lines_reads_its_lines():
+    section = PAGE.read_text().partition("## JSON lines")[2]
+    declared, lines = re.findall(r"```\w+\n(.+?)```", section, re.DOTALL)[:2]
+    table = yaml.safe_load(declared)
+    definition = parse(table["external"], table["columns"])
+    pinned = purify(definition, None)
+    decoder = JsonLinesFormat("none", definition.reading).decoder(pinned.header, pinned.columns)
+    rows = [row for one in decoder(stored(lines.encode())) for row in one.batch.to_pylist()]
+    assert [(row["id"], str(row["amount"]), row["items"]) for row in rows] == [
+        (1, "12.30", '[{"sku": "a"}]'),
+        (2, "None", "[]"),
+    ]
 
 
 ARROW = {
