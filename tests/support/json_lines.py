@@ -85,6 +85,7 @@ def read_records(
     done = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonl, "BLOCK_BYTES", block_bytes)
+        patch.setattr(jsonl, "PART_BYTES", max(1, block_bytes // 3))
         for records in decoder(stored(data)):
             rows = list(zip(*(c.to_pylist() for c in records.batch.columns), strict=True))
             numbers = range(records.count)

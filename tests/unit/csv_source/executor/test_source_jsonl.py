@@ -122,7 +122,7 @@ def one_by_one(data, **reading):
 MATCHES = st.sampled_from(["exact", "subset"])
 
 
-@examples(1500)
+@examples(800)
 @given(data=HARD_OBJECTS, match=MATCHES, nested=st.booleans())
 @example(b'{"k0":"a"}\n{"k0":"b"}{"k0":\n"c"}', "subset", False)
 def test_what_pyarrow_reads_is_what_the_lines_say(data, match, nested):
@@ -209,6 +209,23 @@ def test_strings_in_place_of_numbers_are_learnt(monkeypatch):
     )
     good, bad = read_records(line * 50, ["bigint", "boolean"], len(line) * 5)
     assert (set(good.values()), bad, len(calls)) == ({(1, True)}, {}, 1)
+
+
+def test_few_good_records_are_read_beside_a_bad_one(monkeypatch):
+    read = []
+    real = JsonDecoder._one_by_one
+    monkeypatch.setattr(
+        JsonDecoder, "_one_by_one", lambda self, one: read.append(len(one.data)) or real(self, one)
+    )
+    line = b'{"k0":1}\n'
+    data = line * 100_000 + b"?\n" + line * 100_000
+    decoder = JsonDecoder(("k0",), columns("int"), Reading(on_bad_row="reject"))
+    records = decoder.decode(Chunk(data, 7, 3))
+    assert (records.count, records.batch.num_rows) == (200_001, 200_000)
+    (reject,) = records.rejects
+    assert (reject.number, reject.line, reject.byte) == (100_000, 100_003, 7 + len(line) * 100_000)
+    assert records.numbers is not None and records.numbers[-1].as_py() == 200_000
+    assert len(read) == 1 and read[0] < 2 * jsonl.PART_BYTES
 
 
 def test_many_short_records_are_read_by_pyarrow_alone(monkeypatch):

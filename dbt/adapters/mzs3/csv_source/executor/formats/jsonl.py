@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -58,6 +58,7 @@ from dbt.adapters.mzs3.csv_source.executor.object_error import (
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
 
 FIRST_READ_BYTES = 64 * 1024
+PART_BYTES = 64 * 1024
 
 _NUMBERS = (*INTEGERS, "decimal", "float", "double")
 # What a column can be read from beside NULL: of a string by the rules of a CSV's fields.
@@ -149,6 +150,30 @@ def _lines(chunk: Chunk) -> Iterator[_Line]:
         byte += len(raw) + 1
 
 
+def _parts(chunk: Chunk) -> Iterator[Chunk]:
+    """The chunk cut behind newlines, so that few good records are near a bad one."""
+    start, line = 0, chunk.line
+    while start < len(chunk.data):
+        end = chunk.data.find(b"\n", start + PART_BYTES) + 1 or len(chunk.data)
+        data = chunk.data[start:end]
+        yield Chunk(data, chunk.byte + start, line)
+        start, line = end, line + data.count(b"\n")
+
+
+def _joined(parts: Sequence[Records]) -> Records:
+    """The records of parts that follow each other."""
+    numbers: list[pa.Array] = []
+    rejects: list[Reject] = []
+    count = 0
+    for part in parts:
+        own = pa.arange(0, part.count) if part.numbers is None else part.numbers
+        numbers.append(pc.add(own, pa.scalar(count, pa.int64())))
+        rejects += [replace(one, number=count + one.number) for one in part.rejects]
+        count += part.count
+    batch = pa.concat_batches([part.batch for part in parts])
+    return Records(batch, count, pa.concat_arrays(numbers), tuple(rejects))
+
+
 @dataclass(frozen=True)
 class _ObjectDecoder:
     """Decodes objects by the decoder of a task."""
@@ -207,16 +232,20 @@ class JsonDecoder:
 
     def decode(self, chunk: Chunk) -> Records:
         """The chunk's records. Raises ObjectError for a bad one that is not to be rejected."""
-        batch = self.all_good(chunk.data)
+        # One chunk that is not read as a whole is seldom alone: the next is not tried in vain.
+        batch = None if self._expects_others else self.all_good(chunk.data)
         if batch is not None:
             return Records(batch, batch.num_rows)
-        return self._one_by_one(chunk)
+        parts = [self._part(part) for part in _parts(chunk)]
+        self._expects_others = any(part.numbers is not None for part in parts)
+        return _joined(parts)
+
+    def _part(self, chunk: Chunk) -> Records:
+        batch = self.all_good(chunk.data)
+        return self._one_by_one(chunk) if batch is None else Records(batch, batch.num_rows)
 
     def all_good(self, data: bytes) -> pa.RecordBatch | None:
         """The records as pyarrow reads them; None if it may not read them all exactly."""
-        if self._expects_others:
-            self._expects_others = False  # until the next chunk
-            return None
         types = {
             name: pa.string() if as_text else arrow_type(column.data_type)
             for name, column, as_text in zip(
@@ -255,7 +284,6 @@ class JsonDecoder:
             first = rejects[0]
             advice = _OTHER_TYPE if first.number in wrong else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
-        self._expects_others |= bool(rejects)
         if wrong:
             good = pa.array([number not in wrong for number in numbers], pa.bool_())
             arrays = [array.filter(good) for array in arrays]
@@ -300,11 +328,10 @@ class JsonDecoder:
         return arrays, wrong
 
     def _learn(self, place: int, kinds: set[str]) -> None:
-        """Notes how a column's values are written, and whether pyarrow can read such a chunk."""
+        """Notes how a column's values are written."""
         kinds = kinds - {NULL}
         if self._native[place] and kinds:
             self._as_text[place] = kinds == {STRING}
-            self._expects_others |= len(kinds) > 1
         self._has_nested |= not kinds.isdisjoint((OBJECT, ARRAY))
 
     def oversized(self, problem: RecordTooLarge) -> Records:
