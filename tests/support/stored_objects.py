@@ -25,13 +25,15 @@ class MemoryClient:
             start, end = int(first), int(last) + 1 if last else end
         self.spans.append((start, end))
         part = self.data[start:end]
-        return {
+        answer: dict[str, Any] = {
             "Body": io.BytesIO(part),
             "ETag": f'"{ETAG}"',
             "ContentLength": len(part),
-            "ContentRange": f"bytes {start}-{end - 1}/{len(self.data)}",
             "ResponseMetadata": {"HTTPStatusCode": 206 if "Range" in request else 200},
         }
+        if "Range" in request:
+            answer["ContentRange"] = f"bytes {start}-{end - 1}/{len(self.data)}"
+        return answer
 
 
 def stored(data: bytes, client: Any = None) -> StoredObject:

@@ -1,7 +1,8 @@
-"""Parquet and Avro objects, from S3 to a source's rows."""
+"""Objects of Parquet, Avro and JSON lines, from S3 to a source's rows."""
 
 from __future__ import annotations
 
+import gzip
 import io
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -104,3 +105,72 @@ def test_avro_with_the_types_of_its_schema_and_a_bad_value(lake):
         ("1.avro", 2, 2, None, day),
         ("2.avro", 1, 3, Decimal("2.50"), date(2024, 3, 1)),
     ]
+
+
+def test_json_lines_with_exact_numbers_nested_values_and_rejects(lake):
+    lake.external = {
+        "format": "jsonl",
+        "header": ["id", "amount", "at", "items"],
+        "header_match": "subset",
+        "on_bad_row": "reject",
+        "max_rejects": 3,
+    }
+    lake.columns = [
+        {"name": "id", "data_type": "bigint"},
+        {"name": "amount", "data_type": "decimal(38,18)"},
+        {"name": "at", "data_type": "timestamp"},
+        {"name": "items", "data_type": "string"},
+    ]
+    lines = [
+        b'{"id": 9223372036854775807, "amount": 12345678901234567890.123456789012345678, '
+        b'"at": "2024-02-29T12:30:00Z", "items": [{"sku": "a", "n": 2}], "source": "web"}',
+        b'{"items": [], "at": null, "amount": "0.10", "id": 2}',
+        b'{"id": 3, "amount": 1, "items": []}',
+        b'{"id": 4.0, "amount": 1, "at": null, "items": []}',
+    ]
+    lake.put("1.jsonl", b"\n".join(lines))
+    lake.put("2.jsonl.gz", gzip.compress(b'{"id": 5, "amount": 2, "at": null, "items": null}\n'))
+    lake.put("3.jsonl", b"")
+    report = lake.ingest()
+    assert (report.objects, report.rows, report.rejected) == (3, 3, 2)
+    assert lake.rows("id", "amount", "items") == [
+        (
+            "1.jsonl",
+            1,
+            9223372036854775807,
+            Decimal("12345678901234567890.123456789012345678"),
+            '[{"sku": "a", "n": 2}]',
+        ),
+        ("1.jsonl", 2, 2, Decimal("0.1"), "[]"),
+        ("2.jsonl.gz", 1, 5, Decimal(2), None),
+    ]
+    frame = lake.spark.table(lake.relations.source)
+    items = frame.selectExpr("explode(from_json(items, 'array<struct<sku: string, n: int>>')) i")
+    assert [(row.sku, row.n) for row in items.select("i.*").collect()] == [("a", 2)]
+    rejects = lake.spark.table(lake.relations.rejects).orderBy("record").collect()
+    assert [(row["record"], row["line"], row["column"], row["error"]) for row in rejects] == [
+        (3, 3, None, "the record has other keys than the header: 'at' is missing"),
+        (4, 4, "id", "column id: 4.0 is not a bigint"),
+    ]
+
+
+@pytest.mark.slow
+def test_json_lines_with_the_types_of_the_first_record(lake):
+    lake.external = {"format": "jsonl"}
+    lake.put("1.jsonl", b'{"id": 1, "price": 1.5, "paid": true, "note": null}\n')
+    lake.put("2.jsonl", b'{"note": "b", "paid": false, "price": 2, "id": 2}\r\n')
+    assert lake.ingest().rows == 2
+    frame = lake.spark.table(lake.relations.source)
+    types = {"id": "bigint", "price": "double", "paid": "boolean", "note": "string"}
+    assert dict(frame.dtypes[:4]) == types
+    assert lake.rows(*types) == [
+        ("1.jsonl", 1, 1, 1.5, True, None),
+        ("2.jsonl", 1, 2, 2.0, False, "b"),
+    ]
+    lake.put("3.jsonl", b'{"id": 3, "price": 1, "paid": true, "note": "c", "more": {}}\n')
+    with pytest.raises(SourceError) as raised:
+        lake.ingest()
+    assert str(raised.value).startswith(
+        f"lake.orders: object s3://{lake.bucket}/orders/3.jsonl, line 1, byte 0: the record has "
+        "other keys than the header: 'more' is not one of them. Correct the object or remove it"
+    )

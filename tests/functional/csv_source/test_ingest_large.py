@@ -60,6 +60,17 @@ def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
 
 
 @pytest.mark.slow
+def test_a_large_object_of_json_lines(lake: Any, cut: list[int]) -> None:
+    lake.external = {"format": "jsonl", "header": ["id", "note"], "header_match": "subset"}
+    lines = (f'{{"more":[{n}],"note":"n\\n{n}","id":{n}}}\n' for n in range(ROWS))
+    lake.put("b.jsonl", "".join(lines))
+    lake.columns = [{"name": "id", "data_type": "int"}, {"name": "note", "data_type": "string"}]
+    assert lake.ingest().rows == ROWS
+    assert cut == [1]
+    assert lake.rows("id", "note") == [("b.jsonl", n + 1, n, f"n\n{n}") for n in range(ROWS)]
+
+
+@pytest.mark.slow
 def test_a_plan_may_hold_more_than_what_was_decided_on(
     lake: Any, cut: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

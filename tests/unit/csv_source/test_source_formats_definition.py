@@ -7,6 +7,7 @@ from support.csv_source_helpers import parse, purify_names
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField
+from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import NumberField
 from dbt.adapters.mzs3.csv_source.operations.pinned_definition import (
     Purified,
     purified_sql,
@@ -39,7 +40,7 @@ def test_it_is_csv_unless_said_otherwise():
     assert parse().format == parse(format="csv").format == "csv"
     assert parse(format="avro").format == "avro"
     assert problems(format="orc") == [
-        "external.format must be one of csv, avro, parquet, not 'orc'"
+        "external.format must be one of csv, avro, parquet, jsonl, not 'orc'"
     ]
 
 
@@ -52,12 +53,15 @@ def test_what_is_of_csv_alone_is_refused_all_at_once(name):
         "escape": "'",
         "null": "N",
         "encoding": "latin1",
-        "compression": "gzip",
-        "on_bad_row": "reject",
-        "max_rejects": 1,
     }
-    assert problems(csv_only, header=False, header_match="some", format=name) == [
+    of_texts = {"compression": "gzip", "on_bad_row": "reject", "max_rejects": 1}
+    given = {**csv_only, **of_texts}
+    assert problems(given, header=False, header_match="some", format=name) == [
         *(f"external.{key} is for CSV, but external.format is {name}" for key in csv_only),
+        *(
+            f"external.{key} is for CSV and JSON lines, but external.format is {name}"
+            for key in of_texts
+        ),
         f"external.header is false, but objects of the format {name} name their fields; leave it "
         "out, or list the names",
         "external.header_match must be one of exact, reorder, subset, not 'some'",
@@ -79,6 +83,54 @@ def test_what_is_of_every_format_is_taken(name):
     assert purify(definition, None).sql() == (
         f"(a, b) FORMAT {name.upper()} WITH HEADER COLUMNS (id, note)"
     )
+
+
+def test_json_lines_take_what_is_of_texts():
+    definition = parse(
+        format="jsonl",
+        header=["id", "note"],
+        header_match="subset",
+        on_header_mismatch="fail",
+        compression="gzip",
+        on_bad_row="reject",
+        max_rejects=5,
+        columns=[{"name": "a", "data_type": "INT"}, {"name": "b", "data_type": "string"}],
+    )
+    assert definition.compression == "gzip"
+    assert (definition.reading.rejects, definition.reading.max_rejects) == (True, 5)
+    assert purify(definition, None).sql() == ("(a, b) FORMAT JSONL WITH HEADER COLUMNS (id, note)")
+
+
+def test_what_json_lines_can_not_have_is_refused_all_at_once():
+    given = {"quote": "'", "encoding": "latin1", "header": ["id", "id"]}
+    aliases = [{"name": name, "data_type": "int"} for name in "ab"]
+    assert problems(given, aliases, on_header_mismatch="skip_object", format="jsonl") == [
+        "external.quote is for CSV, but external.format is jsonl",
+        "external.encoding is for CSV, but external.format is jsonl",
+        "external.on_header_mismatch: skip_object is for objects with one header, but with the "
+        "format jsonl each record has its own keys; leave it out, and see on_bad_row",
+        "external.header has a name twice, but a record of JSON lines has each key once",
+    ]
+    assert problems(format="jsonl", header=False) == [
+        "external.header is false, but objects of the format jsonl name their fields; leave it "
+        "out, or list the names"
+    ]
+
+
+def test_a_number_of_json_may_be_declared_as_any_type_of_numbers():
+    found = (NumberField("a", "number", "bigint"), NumberField("b", "number", "double"))
+    assert purify(parse(format="jsonl"), found).columns == (
+        Column("a", "bigint"),
+        Column("b", "double"),
+    )
+    for kind in ("tinyint", "bigint", "decimal(9,2)", "float", "double"):
+        aliases = [{"name": name, "data_type": kind} for name in "ab"]
+        pinned = purify(parse(format="jsonl", columns=aliases), found)
+        assert {column.data_type for column in pinned.columns} == {kind}
+    aliases = [{"name": "a", "data_type": "string"}, {"name": "b", "data_type": "date"}]
+    (first, second) = purify_problems(parse(format="jsonl", columns=aliases), found)
+    assert first.startswith("the header is (a, b): 'a' is number, which can't be read as string;")
+    assert second.startswith("the header is (a, b): 'b' is number, which can't be read as date;")
 
 
 def test_where_no_object_is_read_every_type_is_declared():

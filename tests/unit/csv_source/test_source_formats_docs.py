@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import yaml
 from support.avro_files import BAD_FILES, blocks_of, file_of, number, record
 from support.csv_source_helpers import parse, text_of
 from support.documented_errors import entries
-from support.stored_objects import problem_of
+from support.stored_objects import problem_of, stored
 
-from dbt.adapters.mzs3.csv_source.config import CSV_KEYS
+from dbt.adapters.mzs3.csv_source.config import CSV_KEYS, TEXT_KEYS
 from dbt.adapters.mzs3.csv_source.executor.columns import SUPPORTED_TYPES
 from dbt.adapters.mzs3.csv_source.executor.formats.avro import avro_file
 from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMAT_NAMES, Reading, RecordField
+from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
     TypedFormat,
@@ -29,6 +31,13 @@ ID = RecordField("id", "int64", "bigint")
 
 def found(field, **external):
     return text_of(lambda: purify(parse(format="parquet", **external), [field]))
+
+
+def jsonl(data, form="decoder"):
+    lines = JsonLinesFormat("none", Reading())
+    if form == "fields":
+        return text_of(lambda: lines.fields(stored(data)))
+    return problem_of(lines, data, {"f0": "bigint"}).problem
 
 
 def avro(data, **columns):
@@ -54,6 +63,28 @@ PROBLEMS = {
     "codec": lambda: avro(file_of(record("string"), [], "xz")),
     "value": lambda: avro(file_of(record("string"), [{"f0": "x"}]), f0="bigint"),
     "record": lambda: avro(blocks_of(record("string"), (1, number(5)))),
+    "skip": lambda: text_of(lambda: parse(format="jsonl", on_header_mismatch="skip_object")),
+    "text key": lambda: text_of(lambda: parse(format="avro", compression="gzip")),
+    "twice": lambda: text_of(
+        lambda: parse(
+            format="jsonl",
+            header=["a", "a"],
+            columns=[{"name": name, "data_type": "int"} for name in "ab"],
+        )
+    ),
+    "keys": lambda: jsonl(b'{"f1":1}'),
+    "no object in a line": lambda: jsonl(b"[]"),
+    "JSON": lambda: jsonl(b'{"f0":1,}'),
+    "early line": lambda: jsonl(b'{"f0":'),
+    "UTF-8": lambda: jsonl(b'{"f0":"\xff"}'),
+    "NaN": lambda: jsonl(b'{"f0":NaN}'),
+    "surrogate": lambda: jsonl(b'{"f0":"\\ud800"}'),
+    "deep": lambda: jsonl(b'{"f0":' + b"[" * 100_000),
+    "JSON value": lambda: jsonl(b'{"f0":1.5}'),
+    "no key": lambda: jsonl(b"{}", "fields").removeprefix("the header is malformed: "),
+    "key twice": lambda: jsonl(b'{"a":1,"a":1}', "fields").removeprefix(
+        "the header is malformed: "
+    ),
 }
 
 
@@ -65,10 +96,25 @@ def test_an_error_is_documented(name):
 
 def test_the_keys_and_the_formats_are_documented():
     page = PAGE.read_text()
-    named = re.search(r"The keys (.+?) are for CSV alone", page, re.DOTALL)
+    named = re.search(r"The keys (.+?) are for CSV alone.+?So are (.+?) beside", page, re.DOTALL)
     assert named is not None
     assert re.findall(r"`(\w+)`", named[1]) == list(CSV_KEYS)
+    assert re.findall(r"`(\w+)`", named[2]) == list(TEXT_KEYS)
     assert all(f"`{name}`" in page or f"`format: {name}`" in page for name in FORMAT_NAMES)
+
+
+def test_the_example_of_json_lines_reads_its_lines():
+    section = PAGE.read_text().partition("## JSON lines")[2]
+    declared, lines = re.findall(r"```\w+\n(.+?)```", section, re.DOTALL)[:2]
+    table = yaml.safe_load(declared)
+    definition = parse(table["external"], table["columns"])
+    pinned = purify(definition, None)
+    decoder = JsonLinesFormat("none", definition.reading).decoder(pinned.header, pinned.columns)
+    rows = [row for one in decoder(stored(lines.encode())) for row in one.batch.to_pylist()]
+    assert [(row["id"], str(row["amount"]), row["items"]) for row in rows] == [
+        (1, "12.30", '[{"sku": "a"}]'),
+        (2, "None", "[]"),
+    ]
 
 
 ARROW = {

@@ -17,9 +17,11 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     FAIL,
     FORMAT_NAMES,
     HEADER_MATCHES,
+    JSONL,
     ON_BAD_ROW,
     ON_HEADER_MISMATCH,
     REJECT,
+    SKIP_OBJECT,
     Reading,
 )
 
@@ -28,7 +30,8 @@ QUEUE = "sqs_notifications"
 EPOCH_MARK = "{epoch}"
 
 DIALECT_KEYS = ("delimiter", "quote", "escape", "null")
-CSV_KEYS = ("column_count", *DIALECT_KEYS, "encoding", "compression", "on_bad_row", "max_rejects")
+CSV_KEYS = ("column_count", *DIALECT_KEYS, "encoding")
+TEXT_KEYS = ("compression", "on_bad_row", "max_rejects")
 FULL_LISTING_HOURS = 24
 AUTO = "auto"
 MINUTES_PER_RUN = 10
@@ -245,19 +248,28 @@ def read_intake(read: ConfigReader) -> Intake:
 def read_format(read: ConfigReader) -> tuple[str, ConfigReader]:
     """The declared format, and a reader of what else is declared of its objects.
 
-    Keys that are of CSV alone are a problem with another format.
+    Keys that are not of its format are a problem each.
     """
     name = read("format", choice(FORMAT_NAMES)) or CSV
     if name == CSV:
         return CSV, read
-    wrong = [key for key in CSV_KEYS if key in read.given]
+    alone = dict.fromkeys(CSV_KEYS, "CSV")
+    if name != JSONL:
+        alone |= dict.fromkeys(TEXT_KEYS, "CSV and JSON lines")
+    wrong = [key for key in alone if key in read.given]
     for key in wrong:
-        read.note(f"{key} is for CSV, but external.format is {name}")
+        read.note(f"{key} is for {alone[key]}, but external.format is {name}")
     if read.given.get("header") is False:
         wrong.append("header")
         read.note(
             f"header is false, but objects of the format {name} name their fields; leave it out, "
             "or list the names"
+        )
+    if name == JSONL and read.given.get("on_header_mismatch") == SKIP_OBJECT:
+        wrong.append("on_header_mismatch")
+        read.note(
+            f"on_header_mismatch: {SKIP_OBJECT} is for objects with one header, but with the "
+            f"format {name} each record has its own keys; leave it out, and see on_bad_row"
         )
     rest = {key: value for key, value in read.given.items() if key not in wrong}
     return name, ConfigReader(rest, read.problems, "external.")

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.config.values import ConfigReader, choice, text, whole_nu
 from dbt.adapters.mzs3.csv_source import config
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.csv_source.executor.compression import BY_SUFFIX, COMPRESSIONS
-from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, Reading
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, JSONL, Reading
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import ConfigError
@@ -34,8 +34,9 @@ class External:
     pattern: str = "**"
     """Which keys below `location`: `?` and `*` (neither matches `/`), `**`, `{a,b}`, `[!ab]`."""
     format: str = CSV
-    """`csv`, `avro` or `parquet`: what the objects are. The schema of the
-    [latter two](s3-csv-source/formats.md) is their header."""
+    """`csv`, `avro`, `parquet` or `jsonl`: what the objects are. Of [Avro and
+    Parquet](s3-csv-source/formats.md) the schema is the header, of [JSON
+    lines](s3-csv-source/formats.md#json-lines) the keys of each record."""
     discover: tuple[str, ...] = (config.SCAN,)
     """`[bucket_scan]`: the location is listed. `[{sqs_notifications: queue}]`: only what S3's
     event notifications on an SQS queue announce is taken. [Both](s3-csv-source/queues.md): one
@@ -229,6 +230,8 @@ def _header(read: ConfigReader, columns: tuple[Column, ...], form: str) -> bool 
         for column in columns:
             if not column.data_type:
                 read.note(f"{listed} the data_type of column {column.name}")
+    if form == JSONL and len(set(names)) < len(names):
+        read.note("header has a name twice, but a record of JSON lines has each key once")
     if not columns:
         for problem in name_problems(names):
             read.note(f"header: {problem}; declare `columns` to name them")

@@ -23,7 +23,12 @@ from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, schema_ddl
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
-from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, EXACT, StoredObject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import (
+    CSV,
+    EXACT,
+    JSONL,
+    StoredObject,
+)
 from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.objects.prefix import map_concurrently
@@ -50,10 +55,12 @@ class LargeObject:
 def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list[LargeObject]:
     """Those of `objects` that one task would still read when all the others have nothing to do.
 
-    They are more than half of what each core has to read. One that is no CSV, is compressed, in
+    They are more than half of what each core has to read. One that is no text, is compressed, in
     another encoding, or has a wrong header, of which the task that reads it tells, can't be cut.
     """
-    if total_bytes < 2 * RANGE_BYTES or spec.format != CSV or spec.reading.encoding != UTF_8:
+    if total_bytes < 2 * RANGE_BYTES:
+        return []
+    if spec.format not in (CSV, JSONL) or spec.reading.encoding != UTF_8:
         return []
     cores = default_parallelism(objects.sparkSession)
     if cores < 2:
@@ -73,8 +80,8 @@ def _utc(collected: datetime) -> datetime:
 
 def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
     key, etag, size = row["key"], row["etag"], row["size"]
-    if spec.header is None or spec.reading.header_match == EXACT:
-        # The first range's task compares the header.
+    if spec.format == JSONL or spec.header is None or spec.reading.header_match == EXACT:
+        # The tasks of the ranges compare keys, or that of the first range the header.
         layout = RecordLayout.in_order(len(spec.columns))
     else:
         stored = StoredObject(s3_client(spec.connection), spec.bucket, key, etag, size)
@@ -101,9 +108,8 @@ def rows_in_ranges(
         for index, start in enumerate(one.starts())
     ]
     numbered = [(*values, position) for position, values in enumerate(pieces)]
-    read = ranges.read_ranges(
-        spec.connection, spec.source, spec.bucket, spec.dialect.quote.encode()
-    )
+    quote = b"" if spec.format == JSONL else spec.dialect.quote.encode()
+    read = ranges.read_ranges(spec.connection, spec.source, spec.bucket, quote)
     blocks = (
         spark.createDataFrame(numbered, f"{ranges.RANGES_DDL}, position int")
         .repartitionById(len(pieces), F.col("position"))

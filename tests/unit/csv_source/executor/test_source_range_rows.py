@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
@@ -19,6 +20,7 @@ from dbt.adapters.mzs3.csv_source.executor import ranges, stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
 from dbt.adapters.mzs3.csv_source.executor.formats import csv as formats_csv
+from dbt.adapters.mzs3.csv_source.executor.formats import jsonl as formats_jsonl
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR
 from dbt.adapters.mzs3.csv_source.executor.ranges import (
@@ -73,6 +75,7 @@ def spec(header: tuple[str, ...] | None = HEADER, **changes: Any) -> FetchSpec:
 def serve() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(formats_csv, "BLOCK_BYTES", 50)
+        patch.setattr(formats_jsonl, "BLOCK_BYTES", 50)
         patch.setattr(ranges, "BLOCK_BYTES", 50)
 
         def use(data: bytes) -> OneObject:
@@ -101,7 +104,8 @@ def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, An
         }
         for index, start in enumerate(starts)
     ]
-    read = read_ranges(spec.connection, spec.source, spec.bucket, b'"')
+    quote = b"" if spec.format == "jsonl" else b'"'
+    read = read_ranges(spec.connection, spec.source, spec.bucket, quote)
     blocks = list(read(iter([pa.RecordBatch.from_pylist(cut)])))
     texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
     plans = plan_ranges([survey_of(text) for text in texts])
@@ -205,3 +209,40 @@ def test_a_bad_value_is_for_one_task_to_name(serve: Any) -> None:
     served = serve(b"a,b\n1,2\n3\n")
     with pytest.raises(ExecutorError, match=UNCLEAR):
         in_ranges(spec(), len(served.data), 6)
+
+
+@given(
+    st.lists(st.tuples(st.text('a"\\{},\n', max_size=5), st.text()), min_size=1, max_size=10),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.integers(1, 60),
+)
+def test_of_json_lines_the_rows_are_the_same(
+    serve: Any, table: list[tuple[str, str]], end: str, bom: bool, range_bytes: int
+) -> None:
+    data = end.join(json.dumps(dict(zip("ba", row, strict=True))) for row in table).encode()
+    served = serve(b"\xef\xbb\xbf" + data if bom else data)
+    how = spec(format="jsonl")
+    expected = at_once(how)
+    assert [(row["b"], row["a"], row["_mz_record"]) for row in expected] == [
+        (*row, number) for number, row in enumerate(table, 1)
+    ]
+    assert in_ranges(how, len(served.data), range_bytes) == expected
+
+
+def test_rejects_of_json_lines_are_where_they_are(serve: Any) -> None:
+    rows = [b'{"a":"1","b":null}', b"3", b'{"a":', b'{"b":"x","a":5}', b"\xff"] * 4
+    served = serve(b"\n".join(rows) + b"\n")
+    how = spec(format="jsonl", reading=Reading(on_bad_row="reject"))
+    expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
+    assert [row["mz_problem"]["line"] for row in expected if row["mz_problem"]][:3] == [2, 3, 4]
+    for range_bytes in (1, 7, 20, 64):
+        found = in_ranges(how, len(served.data), range_bytes)
+        assert sorted(found, key=lambda row: row["_mz_record"]) == expected
+
+
+@pytest.mark.parametrize("data", [b'{"a":"","b":""}\n\n' * 5, b'{"a":"","b":""}\n' * 5 + b"5"])
+def test_json_lines_that_are_blank_or_bad_are_for_one_task(serve: Any, data: bytes) -> None:
+    served = serve(data)
+    with pytest.raises(ExecutorError, match=UNCLEAR):
+        in_ranges(spec(format="jsonl"), len(served.data), 20)

@@ -11,7 +11,7 @@ from support.rejecting import longest_record, model, read_all
 
 from dbt.adapters.mzs3.csv_source.executor import records
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
-from dbt.adapters.mzs3.csv_source.executor.formats import csv
+from dbt.adapters.mzs3.csv_source.executor.formats import csv, format
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 
 S = "string"
@@ -221,7 +221,7 @@ def test_good_chunks_after_a_bad_one_are_read_fast_again(monkeypatch):
 
 
 def test_a_very_long_raw_text_is_cut_between_characters(monkeypatch):
-    monkeypatch.setattr(csv, "MAX_RAW_BYTES", 6)
+    monkeypatch.setattr(format, "MAX_RAW_BYTES", 6)
     _, bad = read_all("12345é,é\n".encode(), S)
     assert bad[1].raw == "12345"
 

@@ -48,11 +48,13 @@ START = Chunk(b"", 0, 1)
 
 
 class RecordTooLarge(ObjectError):
-    """A record that is too large to be held; `start` is its first bytes."""
+    """A record that is too large to be held; `start` is its first bytes, `hint` asks why."""
 
-    def __init__(self, rest: Chunk, limit: int) -> None:
+    def __init__(
+        self, rest: Chunk, limit: int, hint: str = "is a quoted field not closed?"
+    ) -> None:
         self.start = rest.data
-        problem = f"the record is larger than {limit // 2**20} MB; is a quoted field not closed?"
+        problem = f"the record is larger than {limit // 2**20} MB; {hint}"
         super().__init__(problem, FIX_OBJECT, line=rest.line, byte=rest.byte)
 
 
@@ -62,12 +64,13 @@ class Chunks:
 
     Holds one block and one record. The last chunk may lack its newline. Where quotes are wrong,
     a chunk may end inside a record, and its first records show what is wrong: what is behind
-    them is given back. The stream begins where the empty chunk `start` is. Raises RecordTooLarge
-    for a record of more than `max_record_bytes`.
+    them is given back. Without a dialect there are no quotes, and each line is a record. The
+    stream begins where the empty chunk `start` is. Raises RecordTooLarge for a record of more
+    than `max_record_bytes`.
     """
 
     read: Read
-    dialect: CsvDialect
+    dialect: CsvDialect | None
     start: Chunk = START
     block_bytes: int = BLOCK_BYTES
     max_record_bytes: int = MAX_RECORD_BYTES
@@ -111,6 +114,11 @@ class Chunks:
 
     def _complete(self, rest: Chunk) -> int:
         """The length of what can be read now; 0 if more must be fetched first."""
+        if self.dialect is None:
+            end = rest.data.rfind(b"\n") + 1
+            if not end and len(rest.data) > self.max_record_bytes:
+                raise RecordTooLarge(rest, self.max_record_bytes, "is each one on its own line?")
+            return end
         end = 0 if self._more_needed else end_of_records(rest.data, self.dialect.quote.encode())
         if end or len(rest.data) <= self.block_bytes:
             return end

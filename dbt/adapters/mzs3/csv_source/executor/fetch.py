@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     AVRO,
     CSV,
+    JSONL,
     PARQUET,
     ObjectFormat,
     Reading,
@@ -26,6 +27,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     StoredObject,
     too_many_rejects,
 )
+from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
@@ -77,9 +79,11 @@ class FetchSpec:
 def open_format(
     name: str, dialect: CsvDialect, compression: str, reading: Reading
 ) -> ObjectFormat:
-    """The format of that name; dialect and compression are CSV's alone."""
+    """The format of that name; the dialect is CSV's alone, compression that of texts."""
     if name == CSV:
         return CsvFormat(dialect, compression, reading)
+    if name == JSONL:
+        return JsonLinesFormat(compression, reading)
     return TypedFormat(reading, {AVRO: avro_file, PARQUET: parquet_file}[name])
 
 
@@ -99,10 +103,12 @@ def fetch_objects(spec: FetchSpec) -> Callable[[Batches], Batches]:
     one part of one object, of CSV a chunk, and a group of small ones: each object is one GET, and
     a large one is streamed.
     """
+    # Opened here, so that no code of other formats travels with the tasks.
+    form = open_format(spec.format, spec.dialect, spec.compression, spec.reading)
 
     def fetch(listed: Batches) -> Batches:
         require_version()
-        task, client = _Task(spec), task_client(spec.connection, spec.source)
+        task, client = _Task(spec, form), task_client(spec.connection, spec.source)
         for batch in listed:
             modified = batch.column("last_modified").cast(arrow_type("timestamp"))
             objects = batch.select(["key", "etag", "size"]).to_pylist()
@@ -119,9 +125,8 @@ def fetch_objects(spec: FetchSpec) -> Callable[[Batches], Batches]:
 class _Task:
     """Reads the objects of one task in their order."""
 
-    def __init__(self, spec: FetchSpec) -> None:
+    def __init__(self, spec: FetchSpec, form: ObjectFormat) -> None:
         self._spec = spec
-        form = open_format(spec.format, spec.dialect, spec.compression, spec.reading)
         self._decoder = form.decoder(spec.header, spec.columns)
         self._rejects = 0
         self._first_reject = ("", "")  # of which object, and what is wrong with it

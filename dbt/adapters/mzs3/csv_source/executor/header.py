@@ -82,6 +82,17 @@ def any_order_difference(found: Sequence[str], pinned: Sequence[str], match: str
 
     A subset's header may have others beside the pinned names, even twice.
     """
+    difference = name_difference(found, pinned, match)
+    if difference is None:
+        return None
+    return (
+        f"header is {_line(found)} but the names of the pinned header are {_line(pinned)}, in any "
+        f"order: {difference}"
+    )
+
+
+def name_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> str | None:
+    """What is missing, doubled or too many among names in any order; None if nothing is."""
     counts = Counter(found)
     wanted = set(counts if match == SUBSET else pinned)
     kinds = [
@@ -93,10 +104,7 @@ def any_order_difference(found: Sequence[str], pinned: Sequence[str], match: str
     if not told:
         return None
     more = sum(map(len, kinds)) - len(told)
-    return (
-        f"header is {_line(found)} but the names of the pinned header are {_line(pinned)}, in any "
-        f"order: {', '.join(told)}" + (f" ({more} more)" if more else "")
-    )
+    return ", ".join(told) + (f" ({more} more)" if more else "")
 
 
 def _line(names: Sequence[str]) -> str:

@@ -48,7 +48,7 @@ def joined_objects(
         if compression_of(stored.key, compression) != NONE:
             return None  # it may be far larger than it was when it was fetched
         try:
-            text = heading.without(_text(stored, reading.encoding))
+            text = heading.without(whole_text(stored, reading.encoding))
         except ObjectError:
             return None
         if text is None or (count := _records(text, dialect)) is None:
@@ -58,7 +58,7 @@ def joined_objects(
     return JoinedObjects(b"".join(texts), counts, heading.layout)
 
 
-def _text(stored: StoredObject, encoding: str) -> bytes:
+def whole_text(stored: StoredObject, encoding: str) -> bytes:
     """An object that is not compressed, as UTF-8. Raises ObjectError."""
     with contextlib.closing(stored.open()) as reader:
         read = utf8_reader(plain_reader(reader.read, stored.key, NONE), encoding)

@@ -4,7 +4,8 @@ A newline ends a record if the number of quotes before it is even. Whether that 
 where a range begins depends on all ranges before it, which other tasks read at the same time. So
 the first pass surveys a range for both cases, and the driver knows afterwards which of them is the
 case (the parity method; Ge et al., SIGMOD 2019, call the two passes pessimistic). The second
-pass reads the records of the ranges.
+pass reads the records of the ranges. In JSON lines each newline ends a record; the first pass
+counts them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import (
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout, arrow_schema, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.fetch import Batches, FetchSpec, ObjectRows
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import Decoder
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Records
+from dbt.adapters.mzs3.csv_source.executor.formats.format import CSV, JSONL, Records
+from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonDecoder
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader, Read, task_client
@@ -75,7 +77,7 @@ class Survey:
 
     def extended(self, data: bytes, quote: bytes) -> Survey:
         """The survey of this range and `data` behind it; a few passes in C, none over quotes."""
-        pieces = data.split(quote)
+        pieces = data.split(quote) if quote else [data]
         # Every second piece is inside quotes if the data begins outside, and the others if not.
         begins_inside = self.quotes % 2
         return Survey(
@@ -104,8 +106,9 @@ def read_ranges(
 ) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows of `RANGES_DDL`: each range's blocks, then its survey as JSON.
 
-    The rows are of `BLOCKS_DDL`. One GET for each range; holds one block. Raises ExecutorError,
-    UNCLEAR for what a task that reads the whole object must tell of.
+    The rows are of `BLOCKS_DDL`. Where `quote` is empty, each line is a record. One GET for each
+    range; holds one block. Raises ExecutorError, UNCLEAR for what a task that reads the whole
+    object must tell of.
     """
 
     def read(ranges: Batches) -> Batches:
@@ -196,6 +199,11 @@ class RangeOfObject:
     offset: int
     plan: RangePlan
 
+    @property
+    def first(self) -> Chunk:
+        """The empty chunk where the records begin."""
+        return Chunk(b"", self.plan.start, self.plan.line + 1)
+
 
 def range_rows(
     spec: FetchSpec, ranges: Mapping[RangeNumber, RangeOfObject]
@@ -205,9 +213,12 @@ def range_rows(
     The end of a range's last record, which is in the next range, is fetched again. Raises
     ExecutorError, UNCLEAR for what a task that reads the whole object must judge.
     """
+    # Chosen here, so that no code of other formats travels with the tasks.
+    opened = _json_records if spec.format == JSONL else _csv_records
 
     def read(batches: Batches) -> Batches:
-        task = _RangeTask(spec, task_client(spec.connection, spec.source))
+        client = task_client(spec.connection, spec.source)
+        task = _RangeTask(spec, client, opened(spec))
         for place, blocks in itertools.groupby(_blocks(batches), lambda block: block[0]):
             one = ranges[place]
             try:
@@ -229,10 +240,10 @@ def _blocks(batches: Batches) -> Iterator[tuple[RangeNumber, memoryview]]:
 class _RangeTask:
     """Reads the ranges of one task, one after the other."""
 
-    def __init__(self, spec: FetchSpec, client: S3Client) -> None:
+    def __init__(self, spec: FetchSpec, client: S3Client, records: RecordsOfRange) -> None:
         self._spec = spec
         self._client = client
-        self._decoder = Decoder(spec.columns, spec.dialect, spec.reading)
+        self._records = records
         self._rejects = 0
 
     def rows(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Batches:
@@ -240,40 +251,68 @@ class _RangeTask:
         spec, plan = self._spec, one.plan
         modified = pa.scalar(one.modified, arrow_type("timestamp"))
         to_rows = ObjectRows(spec.columns, f"s3://{spec.bucket}/{one.key}", modified)
-        header = spec.header if plan.start == 0 else None
-        done = plan.record - (1 if spec.header is not None and plan.record else 0)
+        header_records = 1 if spec.header is not None and spec.format == CSV else 0
+        done = max(0, plan.record - header_records)
         span = (plan.range_end, max(plan.range_end, plan.end))
         reader = ObjectReader(self._client, spec.bucket, one.key, one.etag, span=span)
         with contextlib.closing(reader):
             data = joined(blocks, plan.start - one.offset, reader.read)
-            first = Chunk(b"", plan.start, plan.line + 1)
-            for chunk in Chunks(data, spec.dialect, first, BLOCK_BYTES):
-                if header is not None:
-                    _, chunk = without_header(chunk, header, spec.dialect, spec.reading)
-                    header = None
-                    if not chunk.data:
-                        continue
-                decoded = self._decoder.decode(chunk, one.layout)
-                self._require_clear(one, chunk, decoded)
-                yield from to_rows.batches(decoded, done)
-                done += decoded.count
+            for records in self._records(one, data):
+                self._count(one, records)
+                yield from to_rows.batches(records, done)
+                done += records.count
 
-    def _require_clear(self, one: RangeOfObject, chunk: Chunk, decoded: Records) -> None:
-        """Raise ExecutorError of UNCLEAR for wrong quotes and for too many rejects.
-
-        Else records are the same however an object is cut. Where quotes are wrong, what is a
-        record depends on all that is before it. Of too many rejects the task tells that reads
-        them in order.
-        """
-        if not decoded.rejects and decoded.length == len(chunk.data):
-            return
-        dialect = self._spec.dialect
-        not_closed = chunk.data.count(dialect.quote.encode()) % 2 == 1
-        self._rejects += len(decoded.rejects)
+    def _count(self, one: RangeOfObject, records: Records) -> None:
+        """Raise ExecutorError, UNCLEAR: of too many rejects the task tells that reads in order."""
+        self._rejects += len(records.rejects)
         limit = self._spec.reading.max_rejects
-        too_many = limit is not None and self._rejects > limit
-        if too_many or not_closed or has_stray_quote(chunk.data, dialect):
+        if limit is not None and self._rejects > limit:
             raise unclear(f"s3://{self._spec.bucket}/{one.key}")
+
+
+RecordsOfRange = Callable[[RangeOfObject, Read], Iterator[Records]]
+"""The records of a range, from its plan's start on.
+
+Raises ObjectError, and ExecutorError of UNCLEAR where they depend on how the object is cut.
+"""
+
+
+def _csv_records(spec: FetchSpec) -> RecordsOfRange:
+    decoder = Decoder(spec.columns, spec.dialect, spec.reading)
+    quote = spec.dialect.quote.encode()
+
+    def read_records(one: RangeOfObject, read: Read) -> Iterator[Records]:
+        header = spec.header if one.plan.start == 0 else None
+        for chunk in Chunks(read, spec.dialect, one.first, BLOCK_BYTES):
+            if header is not None:
+                _, chunk = without_header(chunk, header, spec.dialect, spec.reading)
+                header = None
+                if not chunk.data:
+                    continue
+            records = decoder.decode(chunk, one.layout)
+            # Where quotes are wrong, what is a record depends on all that is before it.
+            if records.rejects or records.length < len(chunk.data):
+                not_closed = chunk.data.count(quote) % 2 == 1
+                if not_closed or has_stray_quote(chunk.data, spec.dialect):
+                    raise unclear(f"s3://{spec.bucket}/{one.key}")
+            yield records
+
+    return read_records
+
+
+def _json_records(spec: FetchSpec) -> RecordsOfRange:
+    assert spec.header is not None
+    decoder = JsonDecoder(spec.header, spec.columns, spec.reading)
+
+    def read_records(one: RangeOfObject, read: Read) -> Iterator[Records]:
+        for chunk in Chunks(read, None, one.first, BLOCK_BYTES):
+            records = decoder.decode(chunk)
+            # The plans of the ranges behind count a blank line as a record.
+            if records.count < chunk.data.count(b"\n"):
+                raise unclear(f"s3://{spec.bucket}/{one.key}")
+            yield records
+
+    return read_records
 
 
 def joined(blocks: Iterator[memoryview], skip: int, tail: Read) -> Read:

@@ -36,7 +36,6 @@ from dbt.adapters.mzs3.csv_source.executor.convert import (
 )
 from dbt.adapters.mzs3.csv_source.executor.encoding import (
     invalid_utf8,
-    readable_text,
     utf8_reader,
     width_in,
 )
@@ -47,6 +46,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     Records,
     Reject,
     StoredObject,
+    raw_text,
 )
 from dbt.adapters.mzs3.csv_source.executor.header import (
     malformed_header,
@@ -71,9 +71,6 @@ from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import counted
 
 FIRST_READ_BYTES = 64 * 1024
-
-MAX_RAW_BYTES = 1024 * 1024
-"""How much of a rejected record is kept as its raw text."""
 
 # pyarrow's reader takes decimals out of range for other numbers, and does not know binary.
 _ALWAYS_AS_TEXT = ("binary", "decimal")
@@ -188,7 +185,7 @@ class Decoder:
     def oversized(self, problem: RecordTooLarge) -> Records:
         """One reject for a record too large to be held, and all that follows it in its object."""
         assert problem.line is not None and problem.byte is not None
-        raw = _raw_text(problem.start, self._reading.encoding)
+        raw = raw_text(problem.start, self._reading.encoding)
         error = f"{problem.problem} All that follows in the object is rejected with it"
         no_rows = self._batch(pa.array([], arrow_type(c.data_type)) for c in self.columns)
         reject = Reject(0, problem.line, problem.byte, raw, None, error)
@@ -298,7 +295,7 @@ class Decoder:
             reached = start
             raw = chunk.data[start : cut.end_of(number)]
             name, error = bad[number] or self._wrong(raw, layout)
-            kept = _raw_text(raw, self._reading.encoding)
+            kept = raw_text(raw, self._reading.encoding)
             yield Reject(number, line, byte, kept, name, error)
 
     def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str]:
@@ -323,16 +320,6 @@ def _certain(array: pa.Array) -> pa.Array:
     if pa.types.is_floating(array.type) and pc.any(is_special(array)).as_py():
         raise ValueError("a special value, perhaps from a number out of range")
     return array
-
-
-def _raw_text(raw: bytes, encoding: str) -> str:
-    """A record's text without its line end, cut if it is very long."""
-    if len(raw) <= MAX_RAW_BYTES:
-        return readable_text(raw.removesuffix(b"\n").removesuffix(b"\r"), encoding)
-    end = MAX_RAW_BYTES
-    while raw[end] & 0xC0 == 0x80 and MAX_RAW_BYTES - end < 4:
-        end -= 1  # not inside a character
-    return readable_text(raw[:end], encoding)
 
 
 def _without(numbers: Sequence[int], left_out: Collection[int]) -> Sequence[int]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, readable_text
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.errors import SourceError
@@ -18,13 +18,15 @@ from dbt.adapters.mzs3.errors import SourceError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-CSV, AVRO, PARQUET = "csv", "avro", "parquet"
-FORMAT_NAMES = (CSV, AVRO, PARQUET)
+FORMAT_NAMES = CSV, AVRO, PARQUET, JSONL = ("csv", "avro", "parquet", "jsonl")
 EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
 HEADER_MATCHES = (EXACT, REORDER, SUBSET)
 FAIL, SKIP_OBJECT, REJECT = "fail", "skip_object", "reject"
 ON_HEADER_MISMATCH = (FAIL, SKIP_OBJECT)
 ON_BAD_ROW = (FAIL, REJECT)
+
+MAX_RAW_BYTES = 1024 * 1024
+"""How much of a rejected record is kept as its raw text."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,14 @@ class RecordField:
     """A field of an object's records; `words` is its type as messages call it.
 
     `own` is the type of columns that has just the same values, `void` for a field that is always
-    NULL, None if no column can have its values.
+    NULL, None if no column can have its values. `also` are types, without their parameters, that
+    such a field can be read as beside those of `own`.
     """
 
     name: str
     words: str
     own: str | None
+    also: ClassVar[tuple[str, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,16 @@ class Reject:
     raw: str
     column: str | None
     error: str
+
+
+def raw_text(raw: bytes, encoding: str) -> str:
+    """A rejected record's text without its line end, cut if it is very long."""
+    if len(raw) <= MAX_RAW_BYTES:
+        return readable_text(raw.removesuffix(b"\n").removesuffix(b"\r"), encoding)
+    end = MAX_RAW_BYTES
+    while raw[end] & 0xC0 == 0x80 and MAX_RAW_BYTES - end < 4:
+        end -= 1  # not inside a character
+    return readable_text(raw[:end], encoding)
 
 
 @dataclass(frozen=True)

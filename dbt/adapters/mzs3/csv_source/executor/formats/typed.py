@@ -236,7 +236,8 @@ def misfits(fields: Sequence[RecordField], columns: Sequence[Column]) -> list[st
     """Messages for the fields that can't be read as their columns; empty if all can."""
     found = []
     for field, column in zip(fields, columns, strict=True):
-        if not can_be_read_as(field.own, column.data_type):
+        is_other = column.data_type.partition("(")[0] in field.also
+        if not (is_other or can_be_read_as(field.own, column.data_type)):
             cannot = f"can't be read as {column.data_type}" if field.own else "no column can be"
             words = shown(field.words, quoted=False)
             found.append(f"{shown(field.name)} is {words}, which {cannot}")

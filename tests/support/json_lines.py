@@ -1,0 +1,98 @@
+"""Objects of JSON lines: reading one in chunks of any size, and lines that are hard to read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.formats import jsonl
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, Reject
+from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
+from support.stored_objects import stored
+
+TYPES = ("string", "boolean", "bigint", "double", "float", "decimal(9,2)", "date")
+"""Of the keys `k0`, `k1` and so on."""
+
+_SCALARS = [
+    *("null", "true", "false", "0", "-0", "7", "1.50", "1e2", "1E-2", "1e400", "1e-400", "1e-50"),
+    *("123456789012345678901234567890", "0.1000000000000000055511151231257827", "12345678.90"),
+    *("9223372036854775807", "9223372036854775808", "3.4e39", f"0.{'0' * 400}1", "-1.005"),
+    *("NaN", "Infinity", "-Inf", "01", "+1", ".5", "1.", "0x1", "nul", "", " 5 "),
+    *('"a"', '""', '"7"', '" 1.5 "', '"true"', '"NaN"', '"2024-02-29"', '"2023-02-29"'),
+    *('"1e-400"', '"\\u0000"', '"\\u00e9"', '"\\ud83d\\ude00"', '"\\ud800"', '"\\udc00"'),
+    *('"."', '"+1"', '"1."', '".5"', '"-"', '"1e"', '"1_0"', '"0x1"', '"\u0661"', '"1e5"'),
+    *('"é"', '"\\"}"', '"\\\\"', '"}\\n{"', '"\t"', '"\\x"', '"', '":null"', '"\\":null"'),
+    *('"\\\\ud800"', "{}", "[]", '{"k0":null}', '{"k2": 1, "k2": 2}', '["\\ud800", NaN]'),
+    *("[1,]", '{"a":{"k1":1}}'),
+]
+_KEYS = [*(f'"k{number}"' for number in range(len(TYPES))), '"k\\u0030"', '"other"', '"":', "k0"]
+_SPACE = st.sampled_from(["", "", "", " ", "\t", "\r", "  "])
+
+
+@st.composite
+def _lines(draw: Any) -> str:
+    """A record of the keys, or nearly one."""
+    names = [f'"k{number}"' for number in range(len(TYPES))]
+    good = ['"a"', "true", "7", "1.5", "0", "12.50", '"2024-02-29"']
+    values = dict(zip(names, good, strict=True))
+    for name in draw(st.lists(st.sampled_from(names), max_size=2)):
+        values[name] = draw(st.sampled_from(_SCALARS))
+    pairs = list(values.items())
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1]))):
+        place = draw(st.integers(0, len(pairs) - 1))
+        pairs[place] = (draw(st.sampled_from(_KEYS)), draw(st.sampled_from(_SCALARS)))
+    if draw(st.booleans()):
+        pairs.append(('"extra"', draw(st.sampled_from(_SCALARS))))
+    space = draw(_SPACE)
+    inside = f",{space}".join(f"{name}:{space}{value}" for name, value in pairs)
+    return f"{space}{{{inside}{space}}}{space}"
+
+
+HARD_OBJECTS = st.lists(
+    st.one_of(
+        _lines().map(str.encode),
+        st.sampled_from(
+            [
+                *(b"", b" ", b"\r", b"{}", b"[]", b"5", b"{", b"}", b"{}}", b"\xff", b"\0"),
+                *(b'{"k0":"\xff"}', b"\xef\xbb\xbf", b'{"k0":"a"}{"k0":"b"}'),
+                *(b'{"k0":"a"}\0}', b'{"k0":'),
+            ]
+        ),
+    ),
+    max_size=6,
+).map(b"\n".join)
+"""Objects with records of the `TYPES`, most of them good, and lines that are not."""
+
+
+def columns(*types: str) -> tuple[Column, ...]:
+    return tuple(Column(f"c{number}", kind) for number, kind in enumerate(types))
+
+
+def keys(types: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"k{number}" for number in range(len(types)))
+
+
+def read_records(
+    data: bytes, types: Sequence[str] = TYPES, block_bytes: int = 1 << 22, **reading: Any
+) -> tuple[dict[int, tuple], dict[int, Reject]]:
+    """The good records of an object and its rejects, by number from 1."""
+    form = JsonLinesFormat("none", Reading(**{"on_bad_row": "reject", **reading}))
+    decoder = form.decoder(keys(types), columns(*types))
+    good: dict[int, tuple] = {}
+    bad: dict[int, Reject] = {}
+    done = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonl, "BLOCK_BYTES", block_bytes)
+        patch.setattr(jsonl, "PART_BYTES", max(1, block_bytes // 3))
+        for records in decoder(stored(data)):
+            rows = list(zip(*(c.to_pylist() for c in records.batch.columns), strict=True))
+            numbers = range(records.count)
+            if records.numbers is not None:
+                numbers = records.numbers.to_pylist()
+            good |= {done + n + 1: row for n, row in zip(numbers, rows, strict=True)}
+            bad |= {done + reject.number + 1: reject for reject in records.rejects}
+            done += records.count
+    assert sorted([*good, *bad]) == list(range(1, done + 1))
+    return good, bad

@@ -1,0 +1,447 @@
+"""JSON lines: whatever records are written, they are read, each value as it is, or told of."""
+
+import bz2
+import gzip
+import json
+import math
+import random
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.examples import examples
+from support.json_lines import HARD_OBJECTS, TYPES, columns, keys, read_records
+from support.stored_objects import MemoryClient, problem_of, read_all, stored
+
+from dbt.adapters.mzs3.csv_source.executor import chunks
+from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
+from dbt.adapters.mzs3.csv_source.executor.formats import format, jsonl
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
+from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonDecoder, JsonLinesFormat
+from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem
+
+FORM = JsonLinesFormat("by_suffix", Reading())
+SUBSET = JsonLinesFormat("by_suffix", Reading(header_match="subset"))
+TEXT = st.text(st.one_of(st.sampled_from('"\\/\n\r\t{}[]:,null'), st.characters(codec="utf-8")))
+NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
+# Of each type the values, and how they are written in JSON.
+VALUES = {
+    "string": (TEXT, None),
+    "boolean": (st.booleans(), None),
+    "tinyint": (st.integers(-(2**7), 2**7 - 1), None),
+    "bigint": (st.integers(-(2**63), 2**63 - 1), None),
+    "double": (st.floats(allow_nan=False, allow_infinity=False), None),
+    "float": (st.floats(width=32, allow_nan=False, allow_infinity=False), None),
+    "decimal(38,10)": (
+        st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(f"{n}e-10")),
+        "{:f}".format,
+    ),
+    "decimal(9,2)": (
+        st.integers(-(10**9) + 1, 10**9 - 1).map(lambda n: Decimal(f"{n}e-2")),
+        '"{:f}"'.format,
+    ),
+    "date": (st.dates(), lambda value: json.dumps(str(value))),
+    "timestamp": (
+        INSTANTS.map(lambda one: one.replace(tzinfo=timezone.utc)),
+        lambda value: json.dumps(value.isoformat()),
+    ),
+    "binary": (st.binary(max_size=5), lambda value: json.dumps(f"\\x{value.hex()}")),
+}
+
+
+def written(value, form):
+    return "null" if value is None else (form or json.dumps)(value)
+
+
+@st.composite
+def objects(draw):
+    """Types, rows of them, and the bytes of an object that has these rows."""
+    types = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=5))
+    row = st.tuples(*(VALUES[kind][0] | st.none() for kind in types))
+    rows = draw(st.lists(row, max_size=20))
+    nested = draw(st.booleans())
+    order = random.Random(draw(st.integers(0, 99)))
+    lines = []
+    for values in rows:
+        pairs = [
+            f"{json.dumps(name)}: {written(value, VALUES[kind][1])}"
+            for name, value, kind in zip(keys(types), values, types, strict=True)
+        ]
+        if nested:
+            ascii_only = draw(st.booleans())
+            pairs.append(f'"more":{json.dumps(draw(NESTED), ensure_ascii=ascii_only)}')
+        order.shuffle(pairs)
+        lines.append("{" + draw(st.sampled_from([",", ", ", " , "])).join(pairs) + "}")
+    end = draw(st.sampled_from(["\n", "\r\n"]))
+    text = end.join(lines) + draw(st.sampled_from(["", end]))
+    return types, rows, text.encode()
+
+
+def as_bits(rows):
+    """The rows, floats as their bits, so that NaN equals itself and -0 differs from 0."""
+    return [tuple(repr(v) if isinstance(v, float) else v for v in row) for row in rows]
+
+
+@examples(300)
+@given(made=objects(), block=st.integers(1, 400))
+def test_any_rows_come_back_whatever_the_chunks(made, block):
+    types, rows, data = made
+    good, bad = read_records(data, types, block, header_match="subset", on_bad_row="fail")
+    assert (as_bits(good.values()), bad) == (as_bits(rows), {})
+
+
+@examples(100)
+@given(values=st.lists(NESTED, min_size=1, max_size=5), block=st.integers(1, 200))
+def test_objects_and_arrays_are_their_text(values, block):
+    texts = [json.dumps(value) for value in values]
+    data = "".join(f'{{"k0": {text}}}\n' for text in texts).encode()
+    good, bad = read_records(data, ["string"], block)
+    for number, (value, text) in enumerate(zip(values, texts, strict=True), 1):
+        if isinstance(value, (dict, list)):
+            assert good[number] == (text,)
+        elif isinstance(value, str) or value is None:
+            assert good[number] == (value,)
+        else:
+            assert bad[number].error == f"column c0: {text} is not a string"
+
+
+def one_by_one(data, **reading):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonl, "read_lines", lambda *_, **__: None)
+        return read_records(data, **reading)
+
+
+MATCHES = st.sampled_from(["exact", "subset"])
+
+
+@examples(800)
+@given(data=HARD_OBJECTS, match=MATCHES, nested=st.booleans())
+@example(b'{"k0":"a"}\n{"k0":"b"}{"k0":\n"c"}', "subset", False)
+def test_what_pyarrow_reads_is_what_the_lines_say(data, match, nested):
+    decoder = JsonDecoder(keys(TYPES), columns(*TYPES), Reading(header_match=match))
+    decoder._has_nested = nested
+    batch = decoder.all_good(data)
+    if batch is not None:
+        good, bad = one_by_one(data, header_match=match)
+        rows = list(zip(*(c.to_pylist() for c in batch.columns), strict=True))
+        assert (as_bits(rows), {}) == (as_bits(good.values()), bad)
+
+
+@examples(500)
+@given(data=HARD_OBJECTS, block=st.integers(1, 300), match=MATCHES)
+def test_records_and_rejects_are_the_same_whatever_the_chunks(data, block, match):
+    whole = one_by_one(data, header_match=match)
+    good, bad = read_records(data, block_bytes=block, header_match=match)
+    assert good.keys() == whole[0].keys()
+    assert (as_bits(good.values()), bad) == (
+        as_bits(whole[0].values()),
+        {n: format.Reject(**{**vars(r), "number": bad[n].number}) for n, r in whole[1].items()},
+    )
+
+
+@examples(300)
+@given(texts=st.lists(HARD_OBJECTS, min_size=2, max_size=4), match=MATCHES)
+@example([b'{"k0":"a"', b"}\n"], "subset")
+@example([b"\xef\xbb\xbf", b"\n"], "subset")
+def test_objects_are_read_together_as_each_alone_or_not_at_all(texts, match):
+    form = JsonLinesFormat("none", Reading(header_match=match))
+    decoder = form.decoder(keys(TYPES), columns(*TYPES))
+    together = decoder.together([stored(text) for text in texts])
+    if together is not None:
+        batch, counts = together
+        each = [read_records(text, header_match=match) for text in texts]
+        assert [bad for _, bad in each] == [{}] * len(texts)
+        assert counts == [len(good) for good, _ in each]
+        rows = list(zip(*(c.to_pylist() for c in batch.columns), strict=True))
+        assert as_bits(rows) == as_bits(row for good, _ in each for row in good.values())
+
+
+def test_good_objects_are_read_together():
+    decoder = FORM.decoder(("k0",), columns("bigint"))
+    batch, counts = decoder.together(
+        [stored(b'{"k0":1}\n{"k0":2}'), stored(b""), stored(b'\xef\xbb\xbf{"k0":3}\r\n')]
+    )
+    assert (batch.to_pydict(), counts) == ({"c0": [1, 2, 3]}, [2, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "data, types",
+    [
+        (b'{"k0":"a","k1":true}\n{"k0":null,"k1":null}\n', ["string", "boolean"]),
+        (b'{"k0":0,"k1":1.5,"k2":1e2}\n', ["bigint", "double", "decimal(9,2)"]),
+        (b'{"k0":0.0,"k1":-0.0}\n\n{"k0":1e-9,"k1":1e-9}\n', ["double", "float"]),
+        (b'{"k0":"2024-02-29","k1":null}\n \r\n{"k0":null,"k1":"x"}', ["date", "string"]),
+        (b'{"k0":"Information, NaN","k1":"\\ud83d\\ude00"}\r\n', ["string", "string"]),
+    ],
+)
+def test_what_is_usual_is_read_by_pyarrow_alone(monkeypatch, data, types):
+    rows, _ = one_by_one(data, types=types)
+    monkeypatch.delattr(JsonDecoder, "_one_by_one")
+    assert read_records(data, types)[0] == rows
+
+
+def test_objects_and_arrays_are_learnt(monkeypatch):
+    line = (
+        b'{"k0":{"\\"]":[null, "}\\\\"],\t"\\u00e9":{}}}\r\n{"k0":"[{"}\n{"k0":[ ]}\n{"k0":null}\n'
+    )
+    real, calls = JsonDecoder._one_by_one, []
+    monkeypatch.setattr(
+        JsonDecoder, "_one_by_one", lambda *args: calls.append(args) or real(*args)
+    )
+    good, bad = read_records(line * 50, ["string"], len(line))
+    texts = ['{"\\"]":[null, "}\\\\"],\t"\\u00e9":{}}', "[{", "[ ]", None]
+    assert ([row[0] for row in good.values()], bad, len(calls)) == (texts * 50, {}, 1)
+
+
+def test_strings_in_place_of_numbers_are_learnt(monkeypatch):
+    line = b'{"k0":"1","k1":"true"}\n'
+    real, calls = JsonDecoder._one_by_one, []
+    monkeypatch.setattr(
+        JsonDecoder, "_one_by_one", lambda *args: calls.append(args) or real(*args)
+    )
+    good, bad = read_records(line * 50, ["bigint", "boolean"], len(line) * 5)
+    assert (set(good.values()), bad, len(calls)) == ({(1, True)}, {}, 1)
+
+
+def test_few_good_records_are_read_beside_a_bad_one(monkeypatch):
+    read = []
+    real = JsonDecoder._one_by_one
+    monkeypatch.setattr(
+        JsonDecoder, "_one_by_one", lambda self, one: read.append(len(one.data)) or real(self, one)
+    )
+    line = b'{"k0":1}\n'
+    data = line * 100_000 + b"?\n" + line * 100_000
+    decoder = JsonDecoder(("k0",), columns("int"), Reading(on_bad_row="reject"))
+    records = decoder.decode(Chunk(data, 7, 3))
+    assert (records.count, records.batch.num_rows) == (200_001, 200_000)
+    (reject,) = records.rejects
+    assert (reject.number, reject.line, reject.byte) == (100_000, 100_003, 7 + len(line) * 100_000)
+    assert records.numbers is not None and records.numbers[-1].as_py() == 200_000
+    assert len(read) == 1 and read[0] < 2 * jsonl.PART_BYTES
+
+
+def test_many_short_records_are_read_by_pyarrow_alone(monkeypatch):
+    monkeypatch.delattr(JsonDecoder, "_one_by_one")
+    good, _ = read_records(b'{"k0":1}\n' * 300_000, ["tinyint"])
+    assert len(good) == 300_000
+
+
+WRONG = {
+    b'{"k0":1,"k1":"x"}': (None, "the record has other keys than the header: 'k1' is not one of "
+                           "them"),
+    b"{}": (None, "the record has other keys than the header: 'k0' is missing"),
+    b'{"k0":1,"k\\u0030":1}': (None, "the record has other keys than the header: 'k0' is there 2 "
+                               "times"),
+    b"[1]": (None, "the line is not a JSON object, which a line has from { to }: '[1]'"),
+    b'{"k0":1} {"k0":2}': (None, "the line is not valid JSON from character 10 on: "
+                           "'{\"k0\":2}'"),
+    b'{"k0":1,}': (None, "the line is not valid JSON from character 9 on: '}'"),
+    b'{"k0" 1}': (None, "the line is not valid JSON from character 6 on: '1}'"),
+    b'{"k0":01}': (None, "the line is not valid JSON from character 8 on: '1}'"),
+    b'{"k0":': (None, "the line is not valid JSON: it ends early"),
+    b'{"k0":1': (None, "the line is not valid JSON: it ends early"),
+    b"{": (None, "the line is not valid JSON: it ends early"),
+    b'{"k0":NaN}': (None, "the line has NaN, which is not JSON"),
+    b'{"k0":-Infinity}': (None, "the line has -Infinity, which is not JSON"),
+    b'{"k0":"\xff"}': (None, "the line is not valid UTF-8: byte 0xff"),
+    b'{"k0":"\\ud83d!"}': (None, "the line has half of a surrogate pair, \\ud83d"),
+    b'{"k0":"\\ude00"}': (None, "the line has half of a surrogate pair, \\ude00"),
+    b'{"k0":' + b"[" * 100_000 + b"]" * 100_000 + b"}": (
+        None, "the line is nested too deeply to be read"
+    ),
+    b'{"k0":1.0}': ("c0", "column c0: 1.0 is not a bigint"),
+    b'{"k0":9223372036854775808}': ("c0", "column c0: 9223372036854775808 is not a bigint"),
+    b'{"k0":"x"}': ("c0", "column c0: 'x' is not a bigint"),
+    b'{"k0":true}': ("c0", "column c0: true is not a bigint"),
+    b'{"k0":{"a":1}}': ("c0", 'column c0: {"a":1} is not a bigint'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", WRONG, ids=range(len(WRONG)))
+def test_a_bad_record_is_told_with_its_place(line):
+    good = b'{"k0":1}\n'
+    data = b"\n" + good + line + b"\n" + good
+    problem = problem_of(FORM, data, {"c0": "bigint"}, ("k0",))
+    column, error = WRONG[line]
+    assert (problem.problem, problem.place) == (error, f"line 3, byte {len(good) + 1}")
+    advice = "Correct the object or remove it, then run again"
+    if column is not None:
+        advice += "; or declare another data_type for the column"
+    assert problem.advice == advice
+    rows, rejects = read_records(b"\n" + good + line + b"\r\n" + good, ["bigint"])
+    assert rows == {1: (1,), 3: (1,)}
+    one = rejects[2]
+    assert (one.line, one.byte, one.column, one.error) == (3, len(good) + 1, column, error)
+    assert one.raw == line.decode("utf-8", "backslashreplace")
+
+
+def test_of_several_bad_values_the_first_column_is_told():
+    _, rejects = read_records(b'{"k1":[],"k0":"x"}\n{"k1":"y","k0":1}', ["int", "date"])
+    assert [(one.column, one.error) for one in rejects.values()] == [
+        ("c0", "column c0: 'x' is not an int"),
+        ("c1", "column c1: 'y' is not a date"),
+    ]
+
+
+NOT_READ = {
+    "string": ["5", "true"],
+    "boolean": ["1", "0", "[]"],
+    "bigint": ["1e3", "1.0", "false", "{}"],
+    "decimal(4,2)": ["123", "1.234", "1e400", "true"],
+    "float": ["1e39", "1e-50"],
+    "double": ["1e400", "-1e400", "1e-400", f"0.{'0' * 400}1"],
+    "date": ["20240229", '"20240229"', "1.5"],
+    "timestamp": ["1709210000"],
+    "binary": ["5"],
+}
+
+
+@pytest.mark.parametrize("data_type", NOT_READ)
+def test_what_a_type_can_not_hold_is_an_error(data_type):
+    for text in NOT_READ[data_type]:
+        # With a good value beside it, which the chunk's other records have.
+        _, rejects = read_records(b'{"k0":%s}\n{"k0":null}' % text.encode(), [data_type])
+        assert [one.column for one in rejects.values()] == ["c0"], text
+
+
+READ = {
+    "string": {'"\\u0000 é"': "\0 é", '"5"': "5", '[1, "\\u00e9"]': '[1, "\\u00e9"]'},
+    "boolean": {"true": True, '"f"': False},
+    "bigint": {"-9223372036854775808": -(2**63), '" +7 "': 7, "-0": 0},
+    "decimal(38,2)": {
+        "123456789012345678901234567890123456.78": Decimal(
+            "123456789012345678901234567890123456.78"
+        ),
+        "1e2": Decimal("100.00"),
+        '"1.500"': Decimal("1.50"),
+    },
+    "float": {"16777217": 16777216.0, '"NaN"': math.nan, "3.4e38": 3.3999999521443642e38},
+    "double": {"0.1": 0.1, '"-Infinity"': -math.inf, "5e-324": 5e-324, "0e-400": 0.0},
+    "date": {'"2024-02-29"': date(2024, 2, 29)},
+    "timestamp": {
+        '"2024-02-29T12:30:00+02:00"': datetime(2024, 2, 29, 10, 30, tzinfo=timezone.utc)
+    },
+    "binary": {'"\\\\x00ff"': b"\0\xff"},
+}
+
+
+@pytest.mark.parametrize("data_type", READ)
+def test_values_are_exact(data_type):
+    for text, value in READ[data_type].items():
+        good, _ = read_records(b'{"k0":%s}' % text.encode(), [data_type])
+        assert as_bits(good.values()) == as_bits([(value,)]), text
+
+
+def test_a_key_that_is_missing_is_no_null():
+    data = b'{"k0":null,"k1":1}\n{"k1":null,"other":{"k0":null}}\n{"k0":"a","k1":2,"x":null}\n'
+    good, bad = read_records(data, ["string", "int"], header_match="subset")
+    assert good == {1: (None, 1), 3: ("a", 2)}
+    assert bad[2].error == "the record has other keys than the header: 'k0' is missing"
+
+
+def test_names_of_any_kind():
+    names = ("a b", 'say "x":null', "é\n", "", "a:null")
+    record = json.dumps(dict.fromkeys(names)).encode()
+    rows = read_all(FORM, record, dict.fromkeys("vwxyz", "string"), names)
+    assert rows == [(None,) * 5]
+
+
+def test_the_header_is_the_first_record():
+    data = (
+        b'\n{"a":1,"b":1.5,"c":"x","d":true,"e":null,"f":[],"g":12345678901234567890,"h":%s}\n'
+        b'{"z":1}\n' % (b"1" * 39)
+    )
+    found = [(field.name, field.own) for field in FORM.fields(stored(data))]
+    assert found == [
+        ("a", "bigint"),
+        ("b", "double"),
+        ("c", "string"),
+        ("d", "boolean"),
+        ("e", "void"),
+        ("f", "string"),
+        ("g", "decimal(38,0)"),
+        ("h", "double"),
+    ]
+    assert FORM.fields(stored(b"")) is FORM.fields(stored(b"\xef\xbb\xbf\n \n")) is None
+
+
+@pytest.mark.parametrize(
+    "line, problem",
+    [
+        (b"[", "the line is not a JSON object, which a line has from { to }: '['"),
+        (b"{}", "the record has no key"),
+        (b'{"a":1,"a":2}', "the record has the key 'a' twice"),
+    ],
+)
+def test_a_first_record_that_is_no_header(line, problem):
+    with pytest.raises(HeaderProblem) as raised:
+        FORM.fields(stored(b"\n" + line + b"\n"))
+    assert raised.value.problem == f"the header is malformed: {problem}"
+    assert raised.value.place == "line 2, byte 1"
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
+def test_compressed_objects(compress):
+    form = JsonLinesFormat("gzip" if compress is gzip.compress else "bzip2", Reading())
+    assert read_all(form, compress(b'{"k0":1}\n' * 3), {"k0": "int"}) == [(1,)] * 3
+
+
+def test_a_line_may_be_longer_than_a_chunk():
+    text = "x" * 5000
+    data = b"".join(b'{"k0":"%s"}\n' % (text[:n].encode()) for n in (1, 5000, 2))
+    good, _ = read_records(data, ["string"], 100)
+    assert [len(row[0]) for row in good.values()] == [1, 5000, 2]
+
+
+def test_a_line_that_is_too_long_ends_what_can_be_read(monkeypatch):
+    real = chunks.Chunks
+
+    def few(*args, **more):
+        return real(*args, **more, max_record_bytes=200)
+
+    monkeypatch.setattr(jsonl, "Chunks", few)
+    data = b'{"k0":"a"}\n{"k0":"' + b"b" * 1000
+    good, bad = read_records(data, ["string"], 100)
+    assert good == {1: ("a",)}
+    assert bad[2].error == (
+        "the record is larger than 0 MB; is each one on its own line? All that follows in the "
+        "object is rejected with it"
+    )
+    monkeypatch.setattr(jsonl, "BLOCK_BYTES", 100)
+    problem = problem_of(FORM, data, {"k0": "string"})
+    assert problem.problem == "the record is larger than 0 MB; is each one on its own line?"
+    assert problem.place == "line 2, byte 11"
+
+
+def test_no_more_than_a_chunk_is_held():
+    """Whatever the object's size, what is asked of pyarrow's pool has no part of it all."""
+    line = b'{"k0":"%s"}\n' % (b"x" * 100)
+    client = MemoryClient(line * 200_000)
+    pool = pa.default_memory_pool()
+    decoder = FORM.decoder(("k0",), columns("string"))
+    held = pool.bytes_allocated()
+    most = 0
+    for records in decoder(stored(client.data, client)):
+        most = max(most, pool.bytes_allocated() - held)
+        del records
+    assert most < len(client.data)
+
+
+def test_a_chunk_without_a_record():
+    assert read_records(b"\n\n \n", ["string"], 1) == ({}, {})
+
+
+def test_a_decoder_goes_on_behind_an_object_with_bad_records():
+    decoder = JsonDecoder(("k0",), columns("int"), Reading(on_bad_row="reject"))
+    for data in (b'{"k0":"x"}', b'{"k0":1}'):
+        assert decoder.decode(Chunk(data, 0, 1)).count == 1
+    batch = decoder.all_good(b'{"k0":2}')
+    assert batch is not None and batch.to_pydict() == {"c0": [2]}
