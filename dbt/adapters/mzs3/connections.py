@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,22 @@ class Remains:
             raise DbtRuntimeError("\n".join([INTERRUPTED, *said])) from interrupt
 
 
+@dataclass
+class ReadingResponse(AdapterResponse):
+    """The response for a statement of a node before which shards were read.
+
+    `bytes_read` has the bytes that were fetched, by source and column.
+    """
+
+    bytes_read: dict[str, dict[str, int]] | None = None
+
+
+class _FetchedForNode(threading.local):
+    """What was fetched of shards before the node that this thread runs now."""
+
+    now: dict[str, dict[str, int]] = {}  # noqa: RUF012 - it is replaced, and never changed
+
+
 class Mzs3ConnectionManager(SparkConnectionManager):
     """Opens Spark sessions, and other connections as dbt-spark does."""
 
@@ -121,6 +138,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         self.remains = Remains()
+        self.fetched = _FetchedForNode()
         dbt_log = logging.getLogger("file_log").handlers
         files = [each for each in dbt_log if isinstance(each, logging.FileHandler)]
         write_output_to(Path(files[0].baseFilename).parent if files else None)
@@ -200,9 +218,12 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
-        """As dbt's own; handles errors of fetching rows too."""
+        """As dbt's own; handles errors of fetching rows, and tells of shards that were read."""
         with self.exception_handler(sql):
-            result: tuple[AdapterResponse, agate.Table] = super().execute(
-                sql, auto_begin, fetch, limit
+            response, table = super().execute(sql, auto_begin, fetch, limit)
+        if self.fetched.now:
+            told = {"_message": response._message, "code": response.code}
+            response = ReadingResponse(
+                **told, rows_affected=response.rows_affected, bytes_read=self.fetched.now
             )
-        return result
+        return response, table

@@ -14,7 +14,10 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, FILES_DDL, read_files
+from dbt.adapters.mzs3.shard.executor.batch.footer import Bounds
+from dbt.adapters.mzs3.shard.executor.batch.read import COMPARED, FILES_DDL, REPORT, read_files
+from dbt.adapters.mzs3.shard.read.column_bytes import Fetching
+from dbt.adapters.mzs3.shard.read.filter import filter_of
 from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire_spark_type
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore
@@ -58,11 +61,14 @@ def read_shard(
     *,
     as_of: int | None = None,
     names: Sequence[str] | None = None,
+    where: str | None = None,
     comparison: Comparison | None = None,
+    fetching: Fetching | None = None,
 ) -> DataFrame:
     """A shard's rows as of a time in ms since the epoch, or of its last one, read lazily.
 
-    `names` are columns, None for all. With a `comparison`, both encodings are compared. Raises
+    `names` are columns, None for all. `where` is a condition, on whichever columns, that is true
+    for the rows. With a `comparison`, both encodings are compared. `fetching` counts bytes. Raises
     ShardError, also for a time or a column that can't be read.
     """
     state = StateStore(s3_client(connection), location).existing().state
@@ -76,12 +82,27 @@ def read_shard(
             f"{', '.join(column.name for column in schema.columns)}. List those under the "
             "source's columns, or give another as_of"
         )
-    shard = ShardLocation(connection, location)
-    rows = changes_in(spark, shard, batches, columns, comparison=comparison)
-    places = [f"c{place}" for place in range(len(columns))]
+    filtered = None if where is None else filter_of(spark, where, schema.columns)
+    others = [one for one in filtered.columns if one not in columns] if filtered else []
+    rows = changes_in(
+        spark,
+        ShardLocation(connection, location),
+        batches,
+        [*columns, *others],
+        comparison=comparison,
+        fetching=fetching,
+        filtered=filtered.bounds if filtered else (),
+    )
+    places = {column.tag: f"c{place}" for place, column in enumerate([*columns, *others])}
     if any(batch.retractions for batch in batches):
-        rows = consolidated(rows, places)  # one change may take away what another added
-    return from_wire(repeated(rows.select(*places, "d")), columns, places)
+        # One change may take away what another added.
+        rows = filtered.changes(rows, places) if filtered else rows
+        rows = consolidated(rows, list(places.values()))
+    if filtered:
+        # Of other rows, only some of the changes may have been read.
+        rows = filtered.rows(rows, places)
+    chosen = [places[column.tag] for column in columns]
+    return from_wire(repeated(rows.select(*chosen, "d")), columns, chosen)
 
 
 def changes_in(
@@ -91,11 +112,14 @@ def changes_in(
     columns: Sequence[Column],
     *,
     comparison: Comparison | None = None,
+    fetching: Fetching | None = None,
+    filtered: Sequence[Bounds] = (),
     every: int = 1,
 ) -> DataFrame:
     """`t`, `d` and the columns as c0, c1, … in wire form, of the changes in the batches.
 
-    Of each file the first change is read, and then every `every`-th one.
+    Of each file the first change is read, and then every `every`-th one; of row groups that have
+    none within the bounds, maybe none.
     """
     fields = [T.StructField(name, T.LongType()) for name in ("t", "d")]
     kinds = enumerate(wire_spark_type(column.kind) for column in columns)
@@ -104,9 +128,14 @@ def changes_in(
     if not files:
         return spark.createDataFrame([], T.StructType(fields))
     ship_executor_code()
-    validate = comparison is not None
     read = read_files(
-        shard.connection, shard.location.bucket, columns, validate=validate, every=every
+        shard.connection,
+        shard.location.bucket,
+        columns,
+        validate=comparison is not None,
+        every=every,
+        filtered=filtered,
+        tells=fetching is not None,
     )
     tasks = spread([file.size for file in files], MOST_TASKS)
     listed = [
@@ -114,10 +143,14 @@ def changes_in(
         for task, file in zip(tasks, files, strict=True)
     ]
     apart = spark.createDataFrame(listed, FILES_DDL).repartitionById(max(tasks) + 1, F.col("task"))
-    if comparison is None:
-        return apart.mapInArrow(read, T.StructType(fields))
-    compared = T.StructField(COMPARED, T.LongType())
-    return comparison.counted(apart.mapInArrow(read, T.StructType([*fields, compared])))
+    if comparison is not None:
+        fields.append(T.StructField(COMPARED, T.LongType()))
+    if fetching is not None:
+        fields.append(T.StructField(REPORT, T.StringType()))
+    changes = apart.mapInArrow(read, T.StructType(fields))
+    if fetching is not None:
+        changes = fetching.counted(changes, columns)
+    return changes if comparison is None else comparison.counted(changes)
 
 
 def spread(sizes: Sequence[int], most: int) -> list[int]:

@@ -12,6 +12,7 @@ import re
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -19,6 +20,7 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config import ShardSource
+from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, Fetching
 from dbt.adapters.mzs3.shard.read.rows import Comparison, read_shard
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
@@ -46,6 +48,15 @@ _OF_A_RUN = "__shard_([0-9]+)_[0-9a-f]{8}"
 TIMES = "spark.sql.timeType.enabled"
 
 
+@dataclass(frozen=True)
+class SourceRead:
+    """What was fetched to give a source its rows, and how many values were compared; None where
+    that was not asked for, or nothing was read."""
+
+    fetched: ColumnBytes | None = None
+    compared: int | None = None
+
+
 def write_source_table(
     spark: SparkSession,
     source: ShardSource,
@@ -55,13 +66,13 @@ def write_source_table(
     *,
     empty: bool = False,
     if_missing: bool = False,
-) -> int | None:
+) -> SourceRead:
     """Give `schema.identifier` the shard's rows, or none if `empty`.
 
-    Returns the number of compared values, None if none were to be compared. With `if_missing` a
-    table that exists is left as it is. Raises ShardError, S3Error, and what Spark raises; then,
-    and after a run that was killed, it has the rows that it had before.
+    With `if_missing` a table that exists is left as it is. Raises ShardError, S3Error, and what
+    Spark raises; then, and after a run that was killed, it has the rows that it had before.
     """
+    fetching = None if empty else Fetching()
     comparison = Comparison() if source.validate and not empty else None
     run = _Run(spark, schema, identifier, source.file_format)
     rows = read_shard(
@@ -70,13 +81,18 @@ def write_source_table(
         source.location,
         as_of=source.as_of,
         names=source.columns or None,
+        where=source.where,
         comparison=comparison,
+        fetching=fetching,
     )
     require_storable(spark, rows.schema)
     if empty:
         rows = spark.createDataFrame([], rows.schema)
     run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
-    return None if comparison is None else comparison.values
+    return SourceRead(
+        None if fetching is None else fetching.found(),
+        None if comparison is None else comparison.values,
+    )
 
 
 def write_empty_table(
@@ -124,16 +140,16 @@ def refresh_source(
     *,
     is_empty: bool,
     if_missing: bool,
-) -> int | None:
+) -> SourceRead:
     """Give the source the shard's rows, or if `is_empty` or `if_missing` none, the latter only
     where it is not there. Returns and raises as `write_source_table`."""
     place = (schema, identifier)
     if if_missing and source_exists(spark, *place):
-        return None
+        return SourceRead()
     if is_empty or if_missing:
         # Another process may have read it since.
         write_empty_table(spark, source, connection, columns, *place, if_missing=if_missing)
-        return None
+        return SourceRead()
     return write_source_table(spark, source, connection, *place)
 
 

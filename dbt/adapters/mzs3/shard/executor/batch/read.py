@@ -25,6 +25,14 @@ from dbt.adapters.mzs3.aws.failures import (
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.objects.reader import ObjectStream, RandomAccessFile, ReplacedError
+from dbt.adapters.mzs3.shard.executor.batch.footer import (
+    MESSAGES,
+    OTHERS,
+    Bounds,
+    Tally,
+    may_hold,
+    sizes,
+)
 from dbt.adapters.mzs3.shard.executor.batch.write import TRUSTED, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
 
 FILES_DDL = "task int, key string, size bigint, etag string"
 COMPARED = "compared"
+REPORT = "report"
 _IF_DAMAGED = (
     "If it is damaged, restore the object, or read the shard as of a time before its batch"
 )
@@ -49,17 +58,24 @@ class BatchError(ValueError):
 
 
 def read_batch(
-    source: Any, wanted: Sequence[Column], *, validate: bool = False
+    source: Any,
+    wanted: Sequence[Column],
+    *,
+    validate: bool = False,
+    filtered: Sequence[Bounds] = (),
+    tally: Tally | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Record batches of `t`, `d` and the wanted columns in wire form, named by tag, in file order.
 
     Structured columns are read if their version is trusted, else messages. With `validate`, all
     columns of a file with both encodings are compared, and a last column COMPARED has the number
-    of compared values of each row. Memory holds what is wanted of one row group. Raises
-    BatchError.
+    of compared values of each row; else row groups are skipped that trusted statistics show to
+    have no row within the bounds, which are those of wanted columns. The `tally` counts what was
+    read. Memory holds what is wanted of one row group. Raises BatchError.
     """
+    tally = Tally() if tally is None else tally
     try:
-        yield from _Reader(source, wanted, validate=validate).batches()
+        yield from _Reader(source, wanted, validate=validate).batches(filtered, tally)
     except BatchError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -98,7 +114,7 @@ class _Reader:
         compared = len(self._columns) if self._structure and self._codec else 0
         self._count = pa.scalar(compared, pa.int64()) if validate else None
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self, filtered: Sequence[Bounds], tally: Tally) -> Iterator[pa.RecordBatch]:
         """The rows, some at a time."""
         names = ["t", "d"]
         if self._codec:
@@ -108,8 +124,21 @@ class _Reader:
         tags = [str(want.tag) for want in self._wanted]
         if self._count is not None:
             tags.append(COMPARED)
+        if not self._structure or self._codec:
+            filtered = ()  # what only messages tell, or what is to be compared, is read
+        fetched = [*self._columns] if self._structure else []
+        if self._codec:
+            fetched.append(MESSAGES)
+        tally.files += 1
         for number in range(self._metadata.num_row_groups):
-            rows = batch_rows(self._metadata.row_group(number))
+            group = self._metadata.row_group(number)
+            tally.groups += 1
+            if not may_hold(group, filtered, self._columns):
+                tally.skipped += 1
+                continue
+            in_file = sizes(group)
+            tally.bytes.update({tag: in_file[tag] for tag in fetched})
+            rows = batch_rows(group)
             how = {"row_groups": [number], "columns": names, "use_threads": False}
             with _opened(self._source, self._metadata) as file:
                 for batch in file.iter_batches(rows, **how):
@@ -178,12 +207,20 @@ def _is_known(field: pa.Field, kind: Type) -> bool:
 
 
 def read_files(
-    connection: AwsConnection, bucket: str, wanted: Sequence[Column], *, validate: bool, every: int
+    connection: AwsConnection,
+    bucket: str,
+    wanted: Sequence[Column],
+    *,
+    validate: bool,
+    every: int,
+    filtered: Sequence[Bounds],
+    tells: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows of FILES_DDL: as `read_batch`, with the columns c0, c1, ….
 
-    Of each file, reads the first row and then every `every`-th one. Raises ExecutorError, which
-    names the file and, for a wrong value, the column.
+    Of each file, reads the first row and then every `every`-th one. If it `tells`, a last column
+    REPORT is NULL, and after all rows comes one that has nothing but the report of a Tally there,
+    and `d` = 0. Raises ExecutorError, which names the file and, for a wrong value, the column.
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -192,17 +229,36 @@ def read_files(
         names = ["t", "d", *(f"c{place}" for place in range(len(wanted)))]
         if validate:
             names.append(COMPARED)
+        if tells:
+            names.append(REPORT)
+        tally = Tally()
         for row in (row for batch in listed for row in batch.to_pylist()):
             file = ListedObject(row["key"], row["etag"], row["size"])
             source = open_file(client, bucket, file)
+            before = tally.bytes.total()
             try:
-                found = read_batch(source, wanted, validate=validate)
+                found = read_batch(
+                    source, wanted, validate=validate, filtered=filtered, tally=tally
+                )
                 for rows in _sampled(found, every):
-                    yield pa.RecordBatch.from_arrays(rows.columns, names)
+                    told = [pa.nulls(rows.num_rows, pa.string())] if tells else []
+                    yield pa.RecordBatch.from_arrays([*rows.columns, *told], names)
             except BatchError as error:
                 raise ExecutorError(f"s3://{bucket}/{file.key}: {error}") from error
+            tally.bytes[OTHERS] += source.fetched - (tally.bytes.total() - before)
+        if tells:
+            yield _report(tally, names, wanted)
 
     return read
+
+
+def _report(tally: Tally, names: Sequence[str], wanted: Sequence[Column]) -> pa.RecordBatch:
+    """A row that is none of the shard's, with the report in the last column."""
+    zero = pa.array([0], pa.int64())
+    nulls = [pa.nulls(1, wire_type(want.kind)) for want in wanted]
+    compared = [zero] * (COMPARED in names)
+    arrays = [zero, zero, *nulls, *compared, pa.array([tally.report()])]
+    return pa.RecordBatch.from_arrays(arrays, list(names))
 
 
 def _sampled(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.RecordBatch]:
