@@ -116,9 +116,9 @@ class Remains:
 
 @dataclass
 class ReadingResponse(AdapterResponse):
-    """The response for a statement of a node before which shards were read.
+    """A response, in `adapter_response` of run_results.json.
 
-    `bytes_read` has the bytes that were fetched, by source and column.
+    `bytes_read` has the bytes that were fetched of shards before the node, by source and column.
     """
 
     bytes_read: dict[str, dict[str, int]] | None = None
@@ -210,20 +210,21 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def get_response(cls, cursor: Any) -> AdapterResponse:
         """`INSERT 12` with its rows where Spark counted them, else `OK`."""
         if isinstance(cursor, SessionCursor) and (rows := cursor.rows_affected) is not None:
-            return AdapterResponse(
+            return ReadingResponse(
                 _message=f"{cursor.verb} {rows}", code=cursor.verb, rows_affected=rows
             )
-        return AdapterResponse(_message="OK")
+        return ReadingResponse(_message="OK")
+
+    def with_reads(self, response: AdapterResponse) -> AdapterResponse:
+        """The response, with what was fetched before the node that this thread runs."""
+        if isinstance(response, ReadingResponse):
+            response.bytes_read = self.fetched.now or None
+        return response
 
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
-        """As dbt's own; handles errors of fetching rows, and tells of shards that were read."""
+        """As dbt's own; handles errors of fetching rows too."""
         with self.exception_handler(sql):
             response, table = super().execute(sql, auto_begin, fetch, limit)
-        if self.fetched.now:
-            told = {"_message": response._message, "code": response.code}
-            response = ReadingResponse(
-                **told, rows_affected=response.rows_affected, bytes_read=self.fetched.now
-            )
-        return response, table
+        return self.with_reads(response), table

@@ -140,7 +140,9 @@ class Mzs3Adapter(SparkAdapter):
             for helper in (SessionJobHelper, SubmitJobHelper)
         }
 
-    generate_python_submission_response = staticmethod(job_response)
+    def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
+        """The response for a Python job."""
+        return self.connections.with_reads(job_response(submission_result))
 
     @property
     def _behavior_flags(self) -> list[BehaviorFlag]:
