@@ -142,7 +142,8 @@ class Mzs3Adapter(SparkAdapter):
 
     def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
         """The response for a Python job."""
-        return self.connections.with_reads(job_response(submission_result))
+        response: AdapterResponse = self.connections.with_reads(job_response(submission_result))
+        return response
 
     @property
     def _behavior_flags(self) -> list[BehaviorFlag]:
