@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import duckdb
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.examples import examples
 
 from dbt.adapters.mzs3.shard.condition import Conjunct, columns_in, condition, conjuncts
 from dbt.adapters.mzs3.shard.types import Column, Type
@@ -123,3 +127,70 @@ def test_what_is_no_condition_on_columns_alone_is_refused(value: Any) -> None:
 )
 def test_other_conditions_are_taken(sql: str) -> None:
     assert condition(sql) == sql
+
+
+COLUMNS = {"a": st.integers(-3, 3), "b": st.integers(-3, 3), "`or`": st.sampled_from("xy")}
+_LITERALS = {"a": st.integers(-4, 4).map(str), "`or`": st.sampled_from(["'x'", "'y'", "'and'"])}
+
+
+@st.composite
+def simple(draw: st.DrawFn) -> str:
+    name = draw(st.sampled_from(list(COLUMNS)))
+    literal = _LITERALS.get(name, _LITERALS["a"])
+    one, other = draw(literal), draw(literal)
+    sign = draw(st.sampled_from(["=", "==", "<", "<=", ">", ">=", "<>", "!="]))
+    no = draw(st.sampled_from(["", "not "]))
+    forms = [
+        f"{name} {sign} {one}",
+        f"{one}{sign}{name}",
+        f"{name} {no}between {one} and {other}",
+        f"{name} {no}in ({one}, {other})",
+        f"{name} is {no}null",
+        f"coalesce({name}, {one}) {sign} {other}",
+    ]
+    return draw(st.sampled_from(forms))
+
+
+def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    pair = st.tuples(inner, st.sampled_from([" and ", " AND ", " or "]), inner).map("".join)
+    return st.one_of(
+        pair,
+        pair,
+        inner.map("not {}".format),
+        inner.map("({})".format),
+        st.tuples(inner, inner).map(lambda two: f"case when {two[0]} then {two[1]} end"),
+    )
+
+
+ROWS = st.tuples(*(st.none() | values for values in COLUMNS.values()))
+
+
+@examples(400)
+@given(st.recursive(simple(), combined, max_leaves=6), st.lists(ROWS, min_size=1, max_size=8))
+def test_each_part_holds_wherever_the_condition_is_true(sql: str, rows: list[Any]) -> None:
+    """By DuckDB, whose grammar is the same here but for the quotes of names."""
+    values = ", ".join(
+        f"({a if a is not None else 'null'}, {b if b is not None else 'null'}, "
+        + ("null)" if s is None else f"'{s}')")
+        for a, b, s in rows
+    )
+    table = f'(values {values}) as t(a, b, "or")'
+    kept = duckdb.sql(f"select * from {table} where {sql.replace('`', chr(34))}").fetchall()
+    for part in conjuncts(sql):
+        place = ["a", "b", "or"].index(part.column)
+        assert all(_is_in(row[place], part) for row in kept), part
+
+
+def _is_in(value: Any, part: Conjunct) -> bool:
+    if value is None:
+        return part.is_null
+    ends = [tuple(map(_plain, ends)) for ends in part.ranges]
+    return any(
+        (low is None or low <= value) and (high is None or value <= high) for low, high in ends
+    )
+
+
+def _plain(literal: str | None) -> Any:
+    if literal is None:
+        return None
+    return literal[1:-1] if literal.startswith("'") else int(literal.replace(" ", ""))
