@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,22 @@ class Remains:
             raise DbtRuntimeError("\n".join([INTERRUPTED, *said])) from interrupt
 
 
+@dataclass
+class ReadingResponse(AdapterResponse):
+    """A response, in `adapter_response` of run_results.json.
+
+    `bytes_read` has the bytes that were fetched of shards before the node, by source and column.
+    """
+
+    bytes_read: dict[str, dict[str, int]] | None = None
+
+
+class _FetchedForNode(threading.local):
+    """What was fetched of shards before the node that this thread runs now."""
+
+    now: dict[str, dict[str, int]] = {}  # noqa: RUF012 - it is replaced, and never changed
+
+
 class Mzs3ConnectionManager(SparkConnectionManager):
     """Opens Spark sessions, and other connections as dbt-spark does."""
 
@@ -121,6 +138,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         self.remains = Remains()
+        self.fetched = _FetchedForNode()
         dbt_log = logging.getLogger("file_log").handlers
         files = [each for each in dbt_log if isinstance(each, logging.FileHandler)]
         write_output_to(Path(files[0].baseFilename).parent if files else None)
@@ -192,17 +210,21 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def get_response(cls, cursor: Any) -> AdapterResponse:
         """`INSERT 12` with its rows where Spark counted them, else `OK`."""
         if isinstance(cursor, SessionCursor) and (rows := cursor.rows_affected) is not None:
-            return AdapterResponse(
+            return ReadingResponse(
                 _message=f"{cursor.verb} {rows}", code=cursor.verb, rows_affected=rows
             )
-        return AdapterResponse(_message="OK")
+        return ReadingResponse(_message="OK")
+
+    def with_reads(self, response: AdapterResponse) -> AdapterResponse:
+        """The response, with what was fetched before the node that this thread runs."""
+        if isinstance(response, ReadingResponse):
+            response.bytes_read = self.fetched.now or None
+        return response
 
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
         """As dbt's own; handles errors of fetching rows too."""
         with self.exception_handler(sql):
-            result: tuple[AdapterResponse, agate.Table] = super().execute(
-                sql, auto_begin, fetch, limit
-            )
-        return result
+            response, table = super().execute(sql, auto_begin, fetch, limit)
+        return self.with_reads(response), table

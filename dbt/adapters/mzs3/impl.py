@@ -140,7 +140,10 @@ class Mzs3Adapter(SparkAdapter):
             for helper in (SessionJobHelper, SubmitJobHelper)
         }
 
-    generate_python_submission_response = staticmethod(job_response)
+    def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
+        """The response for a Python job."""
+        response: AdapterResponse = self.connections.with_reads(job_response(submission_result))
+        return response
 
     @property
     def _behavior_flags(self) -> list[BehaviorFlag]:
@@ -209,9 +212,9 @@ class Mzs3Adapter(SparkAdapter):
     # --- S3 CSV sources --------------------------------------------------------------------
 
     def pre_model_hook(self, config: Any) -> None:
-        """Ingest the sources that the node reads, before it runs."""
-        if config.model.resource_type != "seed":  # seeds read no source
-            stage_for_node(self, config.model)
+        """Ingest or read the sources that the node reads, before it runs."""
+        is_seed = config.model.resource_type == "seed"  # which reads no source
+        self.connections.fetched.now = {} if is_seed else stage_for_node(self, config.model)
 
     @available.parse(lambda *_args, **_kwargs: ("", None))
     def execute(

@@ -19,7 +19,7 @@ from dbt_common.exceptions import env_secrets, scrub_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
 from google.protobuf import descriptor_pb2, message_factory, struct_pb2  # type: ignore[import-untyped]
 
-from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_error
+from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, ReadingResponse, as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import CopyEvent
@@ -111,7 +111,7 @@ class SubmitJobHelper(JobHelper):
 
 
 @dataclass
-class CopyResponse(AdapterResponse):
+class CopyResponse(ReadingResponse):
     """The response for a committed export, in `adapter_response` of run_results.json.
 
     `location` and `manifest` are S3 URIs, `as_of` is the run's start in ms since the epoch.
@@ -176,7 +176,7 @@ def job_response(result: Any) -> AdapterResponse:
             bytes_written=result.bytes,
             as_of=result.as_of,
         )
-    return AdapterResponse(_message="OK")
+    return ReadingResponse(_message="OK")
 
 
 def log_copy_event(event: CopyEvent) -> None:

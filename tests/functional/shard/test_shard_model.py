@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def model(dbt, session):
                column_types={'id': 'uint8'})
     return session.range(dbt.config.get('meta', {}).get('rows', 3))
 """
-OTHERS = ["wrong", "counted", "reader", "early", "too_early"]
+OTHERS = ["wrong", "counted", "reader", "few", "early", "too_early"]
 SOURCES = """
 sources:
   - name: lake
@@ -35,6 +36,12 @@ sources:
     tables:
       - name: orders_now
         external: {type: persist_shard, location: 's3://shard-model/orders', validate: true}
+        columns: [{name: name}]
+      - name: orders_few
+        external:
+          type: persist_shard
+          location: 's3://shard-model/orders'
+          where: id > 2 and added = 1
         columns: [{name: name}]
       - name: orders_later
         external: {type: persist_shard, location: 's3://shard-model/later'}
@@ -66,6 +73,7 @@ class TestShardModel:
             "counted.py": PYTHON,
             "sources.yml": SOURCES,
             "reader.sql": "select * from {{ source('lake', 'orders_now') }}",
+            "few.sql": "select * from {{ source('lake', 'orders_few') }}",
             "early.sql": "select id, tags from {{ source('lake', 'orders_later') }}",
             "too_early.sql": "select id, tags from {{ source('lake', 'untyped_later') }}",
             "downstream.sql": "select count(*) as n from {{ ref('orders') }}",
@@ -121,11 +129,25 @@ class TestShardModel:
         query = "select sum(compared), sum(differences) from shard_lake.mzs3_shard_validations"
         assert [tuple(row) for row in project.run_sql(query, fetch="all")] == [(37, 0)]
 
+    def test_a_source_with_a_condition_has_the_rows_for_which_it_is_true(
+        self, project: Any
+    ) -> None:
+        results, log = run_dbt_and_capture(["run", "--select", "few", "downstream"])
+        downstream, few = sorted(results, key=lambda result: str(result.node.name))
+        found = project.run_sql("select * from {schema}.few order by 1", fetch="all")
+        assert [tuple(row) for row in found] == [("order 3",), ("order 4",)]
+        assert re.search(r"lake.orders_few: fetched .* of 2 files: .*name \d+ B", log)
+        [(source, read)] = few.adapter_response["bytes_read"].items()
+        assert source == "lake.orders_few"
+        assert set(read) == {"id", "name", "added", "(others)"}
+        assert "bytes_read" not in downstream.adapter_response
+
     def test_describe_shard_prints_its_batches(self, project: Any) -> None:
         args = ["run-operation", "describe_shard", "--args", "{location: s3://shard-model/orders}"]
         _, log = run_dbt_and_capture(args)
         assert "s3://shard-model/orders/: 2 batches, 14 changes" in log
         assert "2: added int (integer)" in log
+        assert re.search(r"bytes by column: .*name \d+ B", log)
 
     def test_compact_shard_makes_one_batch(self, project: Any) -> None:
         command = ["run-operation", "compact_shard", "--args"]

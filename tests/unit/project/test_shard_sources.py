@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.project import staging
 from dbt.adapters.mzs3.project.sources import needed_sources
 from dbt.adapters.mzs3.shard.read import table
+from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes
 
 
 def source(name: str, kind: str = "persist_shard") -> Any:
@@ -40,9 +41,9 @@ SOURCES = {
 NODE = SimpleNamespace(resource_type="model", depends_on=SimpleNamespace(nodes=list(SOURCES)))
 
 
-def read_shards_for_node(adapter: Any, node: Any) -> None:
+def read_shards_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
     manifest = adapter.get_macro_resolver()
-    staging.read_shards(adapter, needed_sources(manifest, node, "persist_shard"))
+    return staging.read_shards(adapter, needed_sources(manifest, node, "persist_shard"))
 
 
 @pytest.fixture
@@ -73,9 +74,10 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     """Puts a function of (source's name, whether empty) in the place of reading."""
 
     def put(action: Any) -> None:
-        def write(_: Any, source: Any, connection: Any, *place: str, **about: Any) -> None:
+        def write(_: Any, source: Any, connection: Any, *place: str, **about: Any) -> ColumnBytes:
             assert place == ("raw", source.name.removeprefix("lake."))
             action(source.name, False)
+            return ColumnBytes(1, 1, 0, {"id": len(source.name)})
 
         def write_empty(
             _: Any, source: Any, __: Any, columns: list[Any], *place: str, if_missing: bool
@@ -99,8 +101,8 @@ def test_the_shards_of_a_node_are_read_at_the_same_time_and_once(
         read.append((name, empty))
 
     reading(action)
-    for _ in range(2):
-        read_shards_for_node(adapter, NODE)
+    told = [read_shards_for_node(adapter, NODE) for _ in range(2)]
+    assert told == [{"lake.items": {"id": 10}, "lake.orders": {"id": 11}}, {}]
     assert sorted(read) == [("lake.items", False), ("lake.orders", False)]
 
 

@@ -112,18 +112,22 @@ def test_what_is_no_moment(value: Any) -> None:
 
 def test_a_source() -> None:
     external = {"type": "persist_shard", "location": "s3://a/b", "as_of": 1700000000000}
-    external |= {"validate": True, "keep_hours": 0}
+    external |= {"validate": True, "keep_hours": 0, "where": "id > 1"}
     found = parse_shard_source("lake.orders", external, ["id"], ["default"])
     assert (found.location.uri, found.as_of) == ("s3://a/b/", 1700000000000)
     assert found.validate
-    assert found.columns == ("id",)
+    assert (found.columns, found.where) == (("id",), "id > 1")
     assert (found.keep_ms, ShardSource("a", found.location).keep_ms) == (0, 86_400_000)
 
 
 def test_all_problems_of_a_source_come_at_once() -> None:
     external = {"type": "persist_shard", "as_off": 5, "as_of": "x", "location": "b"}
+    external |= {"where": "id in (select 1)"}
     with pytest.raises(ConfigError) as caught:
         parse_shard_source("lake.orders", external, [], ["default"])
     text = str(caught.value)
-    for problem in ("3 problems", "as_off is not a key", "as_of must be", "must start with s3://"):
+    for problem in (
+        *("4 problems", "as_off is not a key", "as_of must be", "must start with s3://"),
+        "where must be a condition on the shard's columns alone, without a query inside",
+    ):
         assert problem in text

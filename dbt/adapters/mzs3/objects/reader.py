@@ -25,8 +25,9 @@ class RandomAccessFile(io.RawIOBase):
     """An object of `size` bytes as a file, of which `fetch(start, end)` gives a range.
 
     Each request is for `window` bytes at least, which are kept until the next one. The last
-    `tail` bytes are fetched at once and kept for good. `failure` is the first exception of
-    `fetch`, as the reader of the file may have turned it into one of its own.
+    `tail` bytes are fetched at once and kept for good. `fetched` counts the bytes. `failure` is
+    the first exception of `fetch`, as the reader of the file may have turned it into one of its
+    own.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class RandomAccessFile(io.RawIOBase):
         self._tail: bytes | None = None
         self._position = 0
         self._start, self._held = 0, b""
+        self.fetched = 0
         self.failure: Exception | None = None
 
     def readable(self) -> bool:
@@ -85,10 +87,12 @@ class RandomAccessFile(io.RawIOBase):
 
     def _fetch(self, start: int, end: int) -> bytes:
         try:
-            return self._get(start, end)
+            data = self._get(start, end)
         except Exception as exc:
             self.failure = self.failure or exc
             raise
+        self.fetched += len(data)
+        return data
 
 
 class ReplacedError(Exception):

@@ -17,13 +17,14 @@ from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.credentials import require_spark
 from dbt.adapters.mzs3.csv_source.config import queue_name, queue_problem
 from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
-from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.describe import compaction, described, reset
+from dbt.adapters.mzs3.shard.read.column_bytes import bytes_in_files
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.spark.call import Call
@@ -94,14 +95,19 @@ def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
 
 
 def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
-    """Print a shard's columns and batches."""
+    """Print a shard's columns and batches, and the bytes of each column."""
     operation = "describe_shard"
     _require_texts(operation, location=location, aws_connection=aws_connection)
     connections = adapter.config.credentials.connections
     connection, place = named_target(operation, connections, aws_connection, location)
-    found = StateStore(s3_client(connection), place).existing()
-    for line in described(place.uri, found.state):
+    store = StateStore(s3_client(connection), place)
+    state = store.existing().state
+    for line in described(place.uri, state):
         logger.info(f"  {line}")
+    try:
+        logger.info(f"  bytes by column: {bytes_in_files(store.prefix, state).listed}")
+    except Mzs3Error as exc:
+        logger.warning(f"the bytes of columns are not known: {exc}")
 
 
 def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:

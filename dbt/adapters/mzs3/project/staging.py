@@ -43,18 +43,19 @@ _locks: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Loc
 _locks_guard = threading.Lock()
 
 
-def stage_for_node(adapter: Any, node: Any) -> None:
+def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
     """Ingests every S3 CSV source, and reads every shard, that the node reads in this run.
 
     What this run has done already is not done again. Nothing is for a unit test, which has rows
-    of its own, and for a clone. Raises DbtRuntimeError with the errors of all sources of a type.
+    of its own, and for a clone. Returns the bytes that were fetched of shards, by source and
+    column. Raises DbtRuntimeError with the errors of all sources of a type.
     """
     manifest = adapter.get_macro_resolver()
     is_clone = getattr(adapter.config.args, "which", None) == "clone"
     if manifest is None or node.resource_type == "unit_test" or is_clone:
-        return
-    for kind, stage in _KINDS.items():
-        stage(adapter, needed_sources(manifest, node, kind))
+        return {}
+    ingest_sources(adapter, needed_sources(manifest, node, TYPE))
+    return read_shards(adapter, needed_sources(manifest, node, shard_config.TYPE))
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
@@ -147,14 +148,17 @@ def who_ingests(adapter: Any, sql: str) -> str:
     )
 
 
-def read_shards(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
+def read_shards(
+    adapter: Any, sources: Sequence[Any], *, create_only: bool = False
+) -> dict[str, dict[str, int]]:
     """Reads the shards that these sources are, unless this run has done so already.
 
-    With `create_only` makes their tables, without rows, where they are missing. Raises
-    DbtRuntimeError with the errors of all.
+    With `create_only` makes their tables, without rows, where they are missing. Returns the bytes
+    that were fetched, by source and column. Raises DbtRuntimeError with the errors of all.
     """
+    fetched: dict[str, dict[str, int]] = {}
     if not sources:
-        return
+        return fetched
     run, is_empty = SourcesOfNode(adapter), is_empty_run(adapter)
 
     def read(node: Any) -> None:
@@ -180,11 +184,15 @@ def read_shards(adapter: Any, sources: Sequence[Any], *, create_only: bool = Fal
         try:
             with lock:
                 call = Call(refresh_source, how, takes=("tell",))
-                run.call(call, name, tell=say)
+                found = run.call(call, name, tell=say)
         except Mzs3Error as exc:
             raise ShardError(f"{name}: {exc}") from exc
+        if found is not None:
+            fetched[name] = dict(found.bytes)
+            logger.info(f"{name}: {found.text}")
 
     run.each(sources, create_only, read)
+    return fetched
 
 
 def shard_source(node: Any, connections: Collection[str]) -> shard_config.ShardSource:

@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.config.values import (
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
+from dbt.adapters.mzs3.shard.condition import condition
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
 from dbt.adapters.mzs3.shard.types import Type, parse_type
@@ -195,6 +196,9 @@ class External:
     as_of: int | str = LATEST
     """`latest`, milliseconds since 1970, or a timestamp, which is UTC unless it has an offset. A
     time that the shard has not reached yet, or no longer has, is an error."""
+    where: str | None = None
+    """A condition in SQL on the shard's columns: the source has the rows for which it is true,
+    and [what statistics exclude](persist-shard.md#where) is not fetched."""
     validate: bool = False
     """Whether both encodings of each row are [compared](persist-shard.md#validation)."""
     keep_hours: int = 24
@@ -220,6 +224,7 @@ class ShardSource:
     location: S3Location
     aws_connection: str = External.aws_connection
     as_of: int | None = None
+    where: str | None = None
     validate: bool = External.validate
     columns: tuple[str, ...] = ()
     keep_ms: int = KEPT_MS
@@ -253,6 +258,7 @@ def parse_shard_source(
     options = read.all(
         {
             "as_of": moment,
+            "where": condition,
             "validate": flag,
             "keep_hours": hours,
             "file_format": choice(TABLE_FORMATS),
@@ -260,11 +266,11 @@ def parse_shard_source(
     )
     if problems or location is None:
         raise ConfigError(f"source {name}", problems)
-    as_of = options.get("as_of")
-    as_of = as_of if isinstance(as_of, int) else None  # the latest
-    validate, kept = options.get("validate", False), options.get("keep_hours", KEPT_MS)
-    form = options.get("file_format")
-    return ShardSource(name, location, connection, as_of, validate, tuple(columns), kept, form)
+    if options.get("as_of") == LATEST:
+        del options["as_of"]
+    if "keep_hours" in options:
+        options["keep_ms"] = options.pop("keep_hours")
+    return ShardSource(name, location, connection, columns=tuple(columns), **options)
 
 
 def hours(value: Any) -> int:

@@ -263,11 +263,15 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
         timed = pa.schema(list(zip(names, types, strict=True)))
         schema = from_arrow_schema(timed, prefer_timestamp_ntz=True)
         rows = rows.select(*names).mapInArrow(with_times(kinds), schema)
-    restored = [
+    return rows.select(*in_users_types(columns, names))
+
+
+def in_users_types(columns: Sequence[ShardColumn], names: Sequence[str]) -> list[Column]:
+    """The columns as of `from_wire`; times have to be of Spark's own type already."""
+    return [
         _restored(F.col(name), T.DataType.fromDDL(column.spark), column.kind).alias(column.name)
         for name, column in zip(names, columns, strict=True)
     ]
-    return rows.select(*restored)
 
 
 def _restored(column: Column, data_type: T.DataType, kind: Type) -> Column:

@@ -14,7 +14,10 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.executor.batch.read import FILES_DDL, read_files
+from dbt.adapters.mzs3.shard.executor.batch.footer import Bounds
+from dbt.adapters.mzs3.shard.executor.batch.read import FILES_DDL, REPORT, read_files
+from dbt.adapters.mzs3.shard.read.column_bytes import Fetching
+from dbt.adapters.mzs3.shard.read.filter import filter_of
 from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire_spark_type
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import NoShardError, StateStore
@@ -51,11 +54,14 @@ def read_shard(
     *,
     as_of: int | None = None,
     names: Sequence[str] | None = None,
+    where: str | None = None,
+    fetching: Fetching | None = None,
     state: ShardState | None = None,
 ) -> DataFrame:
     """A shard's rows as of a time in ms since the epoch, or of its last one, read lazily.
 
-    `names` are columns, None for all; `state` is the shard's if it was read before. Raises
+    `names` are columns, None for all. `where` is a condition, on whichever columns, that is true
+    for the rows. `fetching` counts bytes; `state` is the shard's if it was read before. Raises
     ShardError, also for a time or a column that can't be read.
     """
     state = state or readable_state(connection, location)
@@ -69,12 +75,26 @@ def read_shard(
             f"{', '.join(column.name for column in schema.columns)}. List those under the "
             "source's columns, or give another as_of"
         )
-    shard = ShardLocation(connection, location)
-    rows = changes_in(spark, shard, batches, columns)
-    places = [f"c{place}" for place in range(len(columns))]
+    filtered = None if where is None else filter_of(spark, where, schema.columns)
+    others = [one for one in filtered.columns if one not in columns] if filtered else []
+    rows = changes_in(
+        spark,
+        ShardLocation(connection, location),
+        batches,
+        [*columns, *others],
+        fetching=fetching,
+        filtered=filtered.bounds if filtered else (),
+    )
+    places = {column.tag: f"c{place}" for place, column in enumerate([*columns, *others])}
     if any(batch.retractions for batch in batches):
-        rows = consolidated(rows, places)  # one change may take away what another added
-    return from_wire(repeated(rows.select(*places, "d")), columns, places)
+        # One change may take away what another added.
+        rows = filtered.changes(rows, places) if filtered else rows
+        rows = consolidated(rows, list(places.values()))
+    if filtered:
+        # Of other rows, only some of the changes may have been read.
+        rows = filtered.rows(rows, places)
+    chosen = [places[column.tag] for column in columns]
+    return from_wire(repeated(rows.select(*chosen, "d")), columns, chosen)
 
 
 def changes_in(
@@ -83,11 +103,14 @@ def changes_in(
     batches: Sequence[ShardBatch],
     columns: Sequence[Column],
     *,
+    fetching: Fetching | None = None,
+    filtered: Sequence[Bounds] = (),
     every: int = 1,
 ) -> DataFrame:
     """`t`, `d` and the columns as c0, c1, … in wire form, of the changes in the batches.
 
-    Of each file the first change is read, and then every `every`-th one.
+    Of each file the first change is read, and then every `every`-th one; of row groups that have
+    none within the bounds, maybe none.
     """
     fields = [T.StructField(name, T.LongType()) for name in ("t", "d")]
     kinds = enumerate(wire_spark_type(column.kind) for column in columns)
@@ -96,8 +119,18 @@ def changes_in(
     if not files:
         return spark.createDataFrame([], T.StructType(fields))
     ship_executor_code()
-    read = read_files(shard.connection, shard.location.bucket, columns, every=every)
-    return in_tasks(spark, shard, files).mapInArrow(read, T.StructType(fields))
+    read = read_files(
+        shard.connection,
+        shard.location.bucket,
+        columns,
+        every=every,
+        filtered=filtered,
+        tells=fetching is not None,
+    )
+    if fetching is not None:
+        fields.append(T.StructField(REPORT, T.StringType()))
+    changes = in_tasks(spark, shard, files).mapInArrow(read, T.StructType(fields))
+    return changes if fetching is None else fetching.counted(changes, columns)
 
 
 def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFile]) -> DataFrame:

@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.shard.config import ShardSource
+from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, Fetching
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
 from dbt.adapters.mzs3.shard.read.validation import TABLE, record, validated
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
@@ -59,14 +60,15 @@ def write_source_table(
     if_missing: bool = False,
     invocation_id: str = "",
     tell: Tell = lambda what: None,
-) -> None:
-    """Give `schema.identifier` the shard's rows, or none if `empty`.
+) -> ColumnBytes | None:
+    """Give `schema.identifier` the shard's rows, or none if `empty`; returns what was fetched.
 
     What `validate` has compared is told as levels and lines of the log, and kept in a table of
     the schema, also where encodings differ. With `if_missing` a table that exists is left as it
     is. Raises ShardError, S3Error, and what Spark raises; then, and after a run that was killed,
     it has the rows that it had before.
     """
+    fetching = None if empty else Fetching()
     run = _Run(spark, schema, identifier, source.file_format)
     state = readable_state(connection, source.location)
     validation = None
@@ -85,6 +87,8 @@ def write_source_table(
         source.location,
         as_of=source.as_of,
         names=source.columns or None,
+        where=source.where,
+        fetching=fetching,
         state=state,
     )
     require_storable(spark, rows.schema)
@@ -93,6 +97,7 @@ def write_source_table(
     run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
     if validation is not None:
         tell(("info", validation.summary))
+    return None if fetching is None else fetching.found()
 
 
 @contextlib.contextmanager
@@ -151,19 +156,19 @@ def refresh_source(
     if_missing: bool,
     invocation_id: str = "",
     tell: Tell = lambda what: None,
-) -> None:
+) -> ColumnBytes | None:
     """Give the source the shard's rows, or if `is_empty` or `if_missing` none, the latter only
     where it is not there. Tells and raises as `write_source_table`."""
     place = (schema, identifier)
     if if_missing and source_exists(spark, *place):
-        return
+        return None
     if is_empty or if_missing:
         # Another process may have read it since.
         write_empty_table(spark, source, connection, columns, *place, if_missing=if_missing)
-    else:
-        write_source_table(
-            spark, source, connection, *place, invocation_id=invocation_id, tell=tell
-        )
+        return None
+    return write_source_table(
+        spark, source, connection, *place, invocation_id=invocation_id, tell=tell
+    )
 
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:

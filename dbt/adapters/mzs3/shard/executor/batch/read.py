@@ -24,6 +24,14 @@ from dbt.adapters.mzs3.aws.failures import (
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.objects.reader import ObjectStream, RandomAccessFile, ReplacedError
+from dbt.adapters.mzs3.shard.executor.batch.footer import (
+    MESSAGES,
+    OTHERS,
+    Bounds,
+    Tally,
+    may_hold,
+    sizes,
+)
 from dbt.adapters.mzs3.shard.executor.batch.write import TRUSTED, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured import unstored
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 FILES_DDL = "task int, key string, size bigint, etag string"
+REPORT = "report"
 _IF_DAMAGED = (
     "If it is damaged, restore the object, or read the shard as of a time before its batch"
 )
@@ -46,14 +55,23 @@ class BatchError(ValueError):
     """A file can't be read as a batch; the text says why, but does not name the file."""
 
 
-def read_batch(source: Any, wanted: Sequence[Column]) -> Iterator[pa.RecordBatch]:
+def read_batch(
+    source: Any,
+    wanted: Sequence[Column],
+    *,
+    filtered: Sequence[Bounds] = (),
+    tally: Tally | None = None,
+) -> Iterator[pa.RecordBatch]:
     """Record batches of `t`, `d` and the wanted columns in wire form, named by tag, in file order.
 
-    Structured columns are read if their version is trusted, else messages. Memory holds what is
-    wanted of one row group. Raises BatchError.
+    Structured columns are read if their version is trusted, else messages. Row groups are skipped
+    that trusted statistics show to have no row within the bounds, which are those of wanted
+    columns. The `tally` counts what was read. Memory holds what is wanted of one row group. Raises
+    BatchError.
     """
+    tally = Tally() if tally is None else tally
     with errors_of_file():
-        yield from BatchReader(source, wanted).batches()
+        yield from BatchReader(source, wanted).batches(filtered, tally)
 
 
 @contextlib.contextmanager
@@ -103,10 +121,10 @@ class BatchReader:
         if both and not (self._structure and layout.has_codec):
             self._columns = {}
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self, filtered: Sequence[Bounds], tally: Tally) -> Iterator[pa.RecordBatch]:
         """The rows, some at a time."""
         tags = [str(want.tag) for want in self._wanted]
-        for batch in self._pieces(["t", "d", *self._names()]):
+        for batch in self._pieces(["t", "d", *self._names()], filtered, tally):
             found = self._messages(batch) if self._codec else self._structured(batch)
             arrays = [batch.column("t"), batch.column("d")]
             arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
@@ -115,7 +133,7 @@ class BatchReader:
     def encodings(self) -> Iterator[tuple[dict[int, pa.Array], dict[int, pa.Array]]]:
         """The columns by tag, some rows at a time: the structured ones, and those of messages."""
         if self._columns:
-            for batch in self._pieces(self._names()):
+            for batch in self._pieces(self._names(), (), Tally()):
                 yield self._structured(batch), self._messages(batch)
 
     def kind_of(self, tag: int) -> Type:
@@ -128,9 +146,24 @@ class BatchReader:
             names += [f"k_s.{tag}" for tag in self._columns]
         return names
 
-    def _pieces(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _pieces(
+        self, names: Sequence[str], filtered: Sequence[Bounds], tally: Tally
+    ) -> Iterator[pa.RecordBatch]:
+        if self._codec or not self._structure:
+            filtered = ()  # what only messages tell is read
+        fetched = [*self._columns] if self._structure else []
+        if self._codec:
+            fetched.append(MESSAGES)
+        tally.files += 1
         for number in range(self._metadata.num_row_groups):
-            rows = batch_rows(self._metadata.row_group(number))
+            group = self._metadata.row_group(number)
+            tally.groups += 1
+            if not may_hold(group, filtered, self._columns):
+                tally.skipped += 1
+                continue
+            in_file = sizes(group)
+            tally.bytes.update({tag: in_file[tag] for tag in fetched})
+            rows = batch_rows(group)
             with _opened(self._source, self._metadata) as file:
                 yield from file.iter_batches(
                     rows, row_groups=[number], columns=names, use_threads=False
@@ -186,29 +219,52 @@ def _is_known(field: pa.Field, kind: Type) -> bool:
 
 
 def read_files(
-    connection: AwsConnection, bucket: str, wanted: Sequence[Column], *, every: int
+    connection: AwsConnection,
+    bucket: str,
+    wanted: Sequence[Column],
+    *,
+    every: int,
+    filtered: Sequence[Bounds],
+    tells: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows of FILES_DDL: as `read_batch`, with the columns c0, c1, ….
 
-    Of each file, reads the first row and then every `every`-th one. Raises ExecutorError, which
-    names the file and, for a wrong value, the column.
+    Of each file, reads the first row and then every `every`-th one. If it `tells`, a last column
+    REPORT is NULL, and after all rows comes one that has nothing but the report of a Tally there,
+    and `d` = 0. Raises ExecutorError, which names the file and, for a wrong value, the column.
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         require_version()
         client = s3_client(connection)
         names = ["t", "d", *(f"c{place}" for place in range(len(wanted)))]
+        if tells:
+            names.append(REPORT)
+        tally = Tally()
         for row in (row for batch in listed for row in batch.to_pylist()):
             file = ListedObject(row["key"], row["etag"], row["size"])
             source = open_file(client, bucket, file)
+            before = tally.bytes.total()
             try:
-                found = read_batch(source, wanted)
+                found = read_batch(source, wanted, filtered=filtered, tally=tally)
                 for rows in _sampled(found, every):
-                    yield pa.RecordBatch.from_arrays(rows.columns, names)
+                    told = [pa.nulls(rows.num_rows, pa.string())] if tells else []
+                    yield pa.RecordBatch.from_arrays([*rows.columns, *told], names)
             except BatchError as error:
                 raise ExecutorError(f"s3://{bucket}/{file.key}: {error}") from error
+            tally.bytes[OTHERS] += source.fetched - (tally.bytes.total() - before)
+        if tells:
+            yield _report(tally, names, wanted)
 
     return read
+
+
+def _report(tally: Tally, names: Sequence[str], wanted: Sequence[Column]) -> pa.RecordBatch:
+    """A row that is none of the shard's, with the report in the last column."""
+    zero = pa.array([0], pa.int64())
+    nulls = [pa.nulls(1, wire_type(want.kind)) for want in wanted]
+    arrays = [zero, zero, *nulls, pa.array([tally.report()])]
+    return pa.RecordBatch.from_arrays(arrays, list(names))
 
 
 def _sampled(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.RecordBatch]:

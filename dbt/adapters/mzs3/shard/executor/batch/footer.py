@@ -1,0 +1,108 @@
+"""What the footer of a batch's file tells of a row group: what columns hold, and their sizes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from dbt.adapters.mzs3.shard.types import Type
+
+MESSAGES = -1
+"""In the place of a tag: the rows as messages."""
+OTHERS = -2
+"""In the place of a tag: times and counts of rows, footers, and what comes along with columns."""
+
+Value = int | Decimal | str
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a filter wants of the column with a tag: a value in one of the ranges, both ends
+    included and None for no limit, or NULL if that `is_null`.
+
+    Dates are days, and times microseconds, since 1970.
+    """
+
+    tag: int
+    ranges: tuple[tuple[Value | None, Value | None], ...] = ()
+    is_null: bool = False
+
+
+def may_hold(
+    group: pq.RowGroupMetaData, filtered: Sequence[Bounds], columns: Mapping[int, Type]
+) -> bool:
+    """Whether a row of the group may be within all bounds; `columns` are the file's, by tag."""
+    if not filtered:
+        return True
+    found = {chunk.path_in_schema: chunk.statistics for chunk in _chunks(group)}
+    return all(
+        _may_be_within(bounds, found[_path(bounds.tag, columns[bounds.tag])], group.num_rows)
+        for bounds in filtered
+        if bounds.tag in columns
+    )
+
+
+def _chunks(group: pq.RowGroupMetaData) -> Iterator[pq.ColumnChunkMetaData]:
+    return map(group.column, range(group.num_columns))
+
+
+def _path(tag: int, kind: Type) -> str:
+    return f"k_s.{tag}.lossy" if kind.name == "numeric" else f"k_s.{tag}"
+
+
+def _may_be_within(bounds: Bounds, found: pq.Statistics | None, rows: int) -> bool:
+    if found is None:
+        return True
+    nulls = found.null_count if found.has_null_count else None
+    if bounds.is_null and nulls != 0:
+        return True
+    if nulls == rows:
+        return False
+    if not found.has_min_max:  # as of long texts
+        return bool(bounds.ranges)
+    return any(_overlap(low, high, found.min, found.max) for low, high in bounds.ranges)
+
+
+def _overlap(low: Any, high: Any, least: Any, most: Any) -> bool:
+    if isinstance(least, float):
+        # Of a numeric the nearest double is there: a larger number never has a smaller one.
+        low, high = (end if end is None else float(end) for end in (low, high))
+    return (low is None or low <= most) and (high is None or least <= high)
+
+
+def sizes(group: pq.RowGroupMetaData) -> Counter[int]:
+    """The bytes that a row group's columns have in the file, by tag."""
+    counted: Counter[int] = Counter()
+    for chunk in _chunks(group):
+        first, *rest = chunk.path_in_schema.split(".")
+        tag = int(rest[0]) if first == "k_s" else MESSAGES if first == "k" else OTHERS
+        counted[tag] += chunk.total_compressed_size
+    return counted
+
+
+@dataclass
+class Tally:
+    """What was fetched of some files: how many bytes by tag, and how many row groups were not."""
+
+    files: int = 0
+    groups: int = 0
+    skipped: int = 0
+    bytes: Counter[int] = field(default_factory=Counter)
+
+    def report(self) -> str:
+        """A text of which `add` makes the same again."""
+        return json.dumps({**vars(self), "bytes": [*self.bytes.items()]})
+
+    def add(self, report: str) -> None:
+        """Add what a task has reported."""
+        found = json.loads(report)
+        self.files += found["files"]
+        self.groups += found["groups"]
+        self.skipped += found["skipped"]
+        self.bytes.update(dict(found["bytes"]))

@@ -1,0 +1,104 @@
+"""The bytes of a shard by column: those in its files, and those that reading it has fetched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix, map_concurrently
+from dbt.adapters.mzs3.shard.executor.batch.footer import MESSAGES, OTHERS, Tally, sizes
+from dbt.adapters.mzs3.shard.executor.batch.read import REPORT, open_file
+from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardState
+from dbt.adapters.mzs3.shard.types import Column
+from dbt.adapters.mzs3.spark.status import observed
+from dbt.adapters.mzs3.text import counted, shown_bytes
+
+# In brackets, as columns may have these names.
+_NO_COLUMNS = {MESSAGES: "(messages)", OTHERS: "(others)"}
+_LISTED = 8
+
+
+@dataclass(frozen=True)
+class ColumnBytes:
+    """Bytes by the names of columns, of files whose row groups were read, but for `skipped` ones.
+
+    What is no column has a name in brackets.
+    """
+
+    files: int = 0
+    groups: int = 0
+    skipped: int = 0
+    bytes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def listed(self) -> str:
+        """The largest columns, with their bytes, and how many the others have."""
+        by_size = sorted(self.bytes.items(), key=lambda item: -item[1])
+        shown = [f"{name} {shown_bytes(size)}" for name, size in by_size[:_LISTED]]
+        if rest := [size for _, size in by_size[_LISTED:]]:
+            shown.append(f"{counted(len(rest), 'other')} {shown_bytes(sum(rest))}")
+        return ", ".join(shown)
+
+    @property
+    def text(self) -> str:
+        """What was fetched, in words."""
+        total = shown_bytes(sum(self.bytes.values()))
+        text = f"fetched {total} of {counted(self.files, 'file')}"
+        if self.skipped:
+            text += f", without {self.skipped} of {counted(self.groups, 'row group')}"
+        return f"{text}: {self.listed}" if self.bytes else text
+
+
+def _named(tally: Tally, columns: Sequence[Column]) -> ColumnBytes:
+    names = {**{column.tag: column.name for column in columns}, **_NO_COLUMNS}
+    found = {names.get(tag, f"(tag {tag})"): size for tag, size in sorted(tally.bytes.items())}
+    return ColumnBytes(tally.files, tally.groups, tally.skipped, found)
+
+
+class Fetching:
+    """Counts what tasks fetch while rows are read."""
+
+    def __init__(self) -> None:
+        self._observed: Observation | None = None
+        self._columns: Sequence[Column] = ()
+
+    def counted(self, changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
+        """The changes without the column REPORT and the rows that have one."""
+        self._observed, self._columns = Observation(), columns
+        # One for each task, of which there are not many.
+        reports = F.collect_list(REPORT).alias(REPORT)
+        return changes.observe(self._observed, reports).where(F.col(REPORT).isNull()).drop(REPORT)
+
+    def found(self) -> ColumnBytes:
+        """To be asked after the rows were read."""
+        tally = Tally()
+        for report in () if self._observed is None else observed(self._observed)[REPORT]:
+            tally.add(report)
+        return _named(tally, self._columns)
+
+
+def bytes_in_files(prefix: Prefix, state: ShardState) -> ColumnBytes:
+    """The bytes of each column in the files of a shard, by their footers. Raises Mzs3Error."""
+
+    def footer(file: BatchFile) -> Counter[int]:
+        listed = ListedObject(prefix.key(file.name), file.etag, file.size)
+        source = open_file(prefix.client, prefix.location.bucket, listed)
+        try:
+            with pq.ParquetFile(source) as opened:
+                groups = [opened.metadata.row_group(n) for n in range(opened.num_row_groups)]
+        except (pa.ArrowException, OSError) as error:
+            raise ShardError(f"{prefix.uri_of(listed.key)} can't be read: {error}") from error
+        found: Counter[int] = sum(map(sizes, groups), Counter())
+        found[OTHERS] += file.size - found.total()
+        return found
+
+    files = [file for batch in state.batches for file in batch.files]
+    found: Counter[int] = sum(map_concurrently(files, footer), Counter())
+    return _named(Tally(files=len(files), bytes=found), state.schema.columns)

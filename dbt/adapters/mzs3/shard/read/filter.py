@@ -1,0 +1,167 @@
+"""The condition of a source as a filter of rows, and as bounds that statistics are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.shard.condition import Conjunct, columns_in, conjuncts
+from dbt.adapters.mzs3.shard.executor.batch.footer import Bounds, Value
+from dbt.adapters.mzs3.shard.rows import in_users_types
+from dbt.adapters.mzs3.shard.types import DIGITS, SCALARS, Column
+from dbt.adapters.mzs3.spark.failure import readable
+from dbt.adapters.mzs3.spark.sql import quote_identifier
+
+# How many digits Spark takes a whole number for where it compares it with a decimal.
+_WHOLE = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 20}
+# What may stand before the quotes of a literal that Spark casts to the type to compare the two.
+_MOMENTS: Mapping[str, frozenset[str]] = {
+    "date": frozenset({"", "date"}),
+    "timestamp": frozenset({"", "date", "timestamp_ntz"}),
+    "timestamptz": frozenset({"", "date", "timestamp", "timestamp_ltz", "timestamp_ntz"}),
+}
+
+_NUMBER = "number"
+
+_Part = tuple[Column, Conjunct]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition that Spark has found to be one on these columns.
+
+    Rows for which it is true are within all of the bounds.
+    """
+
+    sql: str
+    columns: tuple[Column, ...]
+    bounds: tuple[Bounds, ...]
+    simple: tuple[str, ...]
+
+    def changes(self, changes: DataFrame, names: Mapping[int, str]) -> DataFrame:
+        """Changes of rows for which it may be true, as of `rows`: what is simple never fails."""
+        return self._those(changes, names, self.simple) if self.simple else changes
+
+    def rows(self, rows: DataFrame, names: Mapping[int, str]) -> DataFrame:
+        """The rows for which it is true; columns are in wire form, with `names` by their tags.
+
+        It is evaluated for these rows alone, as it may fail for a value that went long ago.
+        """
+        return self._those(rows, names, [self.sql])
+
+    def _those(
+        self, rows: DataFrame, names: Mapping[int, str], conditions: Sequence[str]
+    ) -> DataFrame:
+        row = "row"
+        while folded(row) in {folded(column.name) for column in self.columns}:
+            row += "_"
+        # Spark evaluates no condition before a number that depends on which rows there are.
+        number = F.monotonically_increasing_id().alias(_NUMBER)
+        held = F.struct(*rows.columns, number).alias(row)
+        values = in_users_types(self.columns, [names[column.tag] for column in self.columns])
+        found = rows.select(held, *values).where(F.col(f"{row}.{_NUMBER}") >= 0)
+        for condition in conditions:
+            found = found.where(condition)
+        return found.select(*(f"{row}.{name}" for name in rows.columns))
+
+
+def filter_of(spark: SparkSession, sql: str, columns: Sequence[Column]) -> Filter:
+    """The condition on some of the columns; raises ShardError if it is none to Spark."""
+    # Of wire forms, Spark's own functions don't make times.
+    usable = [column for column in columns if not column.kind.holds(("time",))]
+    named = columns_in(sql, usable)
+    known = f"it may name {', '.join(column.name for column in usable)}"
+    if not named:
+        raise ShardError(
+            f"where names no column that the shard has at that time: {sql!r}; {known}"
+        )
+    nulls = [f"cast(null as {one.spark}) as {quote_identifier(one.name)}" for one in named]
+    try:
+        _ = spark.range(0).selectExpr(*nulls).where(sql).schema
+    except AnalysisException as exc:
+        said = str(readable(exc)).splitlines()[0]
+        raise ShardError(
+            f"where is no condition on the columns that the shard has at that time: {said} In "
+            f"{sql!r} {known}"
+        ) from exc
+    by_name = {folded(column.name): column for column in named}
+    found = [(by_name.get(folded(part.column)), part) for part in conjuncts(sql)]
+    parts = [(column, part) for column, part in found if column and _is_known(column, part)]
+    return Filter(sql, named, tuple(_bounds(spark, parts)), tuple(part.sql for _, part in parts))
+
+
+def _bounds(spark: SparkSession, parts: Sequence[_Part]) -> Iterator[Bounds]:
+    moments = _moments(spark, parts)
+
+    def value(column: Column, literal: str | None) -> Value | None:
+        if literal is None or column.kind.name in _MOMENTS:
+            return moments.get((column, literal))
+        return _plain(literal)
+
+    for column, part in parts:
+        ranges = [(value(column, low), value(column, high)) for low, high in part.ranges]
+        yield Bounds(column.tag, tuple(ranges), part.is_null)
+
+
+def _is_known(column: Column, part: Conjunct) -> bool:
+    """Whether the column's statistics are in the order in which Spark compares its values."""
+    if not _literals(part):
+        return column.kind.name == "numeric" or column.kind.name in SCALARS
+    is_point = any(low == high for low, high in part.ranges)
+    return all(_is_comparable(column, literal, is_point) for literal in _literals(part))
+
+
+def _literals(part: Conjunct) -> list[str]:
+    return [end for ends in part.ranges for end in ends if end is not None]
+
+
+def _is_comparable(column: Column, literal: str, is_point: bool) -> bool:
+    kind = column.kind
+    word, quote, _ = literal.partition("'")
+    if quote and kind.name == "text":
+        return not word
+    if quote:
+        # Without ANSI mode, an `IN` of texts has Spark compare times as texts.
+        is_sure = bool(word) or not is_point or kind.name == "date"
+        return is_sure and word.strip().lower() in _MOMENTS.get(kind.name, ())
+    if kind.name != "numeric" and kind.name not in _WHOLE:
+        return False
+    # Where both need more digits than a decimal has, Spark rounds before it compares.
+    whole, _, fraction = literal.removeprefix("- ").partition(".")
+    before = max(len(whole), _WHOLE["integer"], _WHOLE.get(kind.name, kind.precision - kind.scale))
+    return before + max(len(fraction), kind.scale) <= DIGITS
+
+
+def _plain(literal: str) -> Value:
+    if literal.startswith("'"):
+        return literal[1:-1]
+    number = literal.replace(" ", "")
+    return Decimal(number) if "." in number else int(number)
+
+
+def _moments(
+    spark: SparkSession, parts: Sequence[_Part]
+) -> Mapping[tuple[Column, str | None], int | None]:
+    """The days, or microseconds, that Spark takes literals for in the session's time zone.
+
+    None is one that is no such time: no limit.
+    """
+    timed = [(column, part) for column, part in parts if column.kind.name in _MOMENTS]
+    asked = [(column, literal) for column, part in timed for literal in _literals(part)]
+    if not asked:
+        return {}
+    casts = [f"try_cast({literal} as {column.spark})" for column, literal in asked]
+    named = ", ".join(f"{cast} as v{number}" for number, cast in enumerate(casts))
+    values: dict[tuple[Column, str | None], int | None] = {}
+    for key, found in zip(asked, spark.sql(f"select {named}").toArrow().columns, strict=True):
+        stored = pa.int32() if key[0].kind.name == "date" else pa.int64()
+        values[key] = found.cast(stored)[0].as_py()
+    return values

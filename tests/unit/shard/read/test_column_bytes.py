@@ -1,0 +1,57 @@
+"""Bytes by column, as people read them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from support.shard_files import rows_of, written
+
+from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
+from dbt.adapters.mzs3.shard.read import column_bytes
+from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, bytes_in_files
+from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, new_shard
+from dbt.adapters.mzs3.shard.types import Column, Type
+
+INTEGER, TEXT = Type("integer"), Type("text")
+
+
+def test_what_was_fetched_in_words() -> None:
+    few = ColumnBytes(3, 8, 5, {"id": 2048, "amount": 1 << 20, "(others)": 100})
+    assert few.text == (
+        "fetched 1 MB of 3 files, without 5 of 8 row groups: amount 1 MB, id 2 kB, (others) 100 B"
+    )
+    many = ColumnBytes(1, 1, 0, {f"c{n}": n for n in range(12)})
+    assert many.text.startswith("fetched 66 B of 1 file: c11 11 B, c10 10 B, ")
+    assert many.text.endswith(", c4 4 B, 4 others 6 B")
+    assert ColumnBytes().text == "fetched 0 B of 0 files"
+
+
+def a_shard(monkeypatch: pytest.MonkeyPatch, *files: bytes) -> tuple[Prefix, Any]:
+    """A shard whose column `a` has the tag 1, and the files that S3 has of it."""
+    there = {f"x/{number}": data for number, data in enumerate(files)}
+    client: Any = None
+    monkeypatch.setattr(column_bytes, "open_file", lambda _, __, file: io.BytesIO(there[file.key]))
+    listed = tuple(BatchFile(str(n), len(data), "e", 1) for n, data in enumerate(files))
+    state = new_shard([Column(0, "gone", INTEGER, "int")]).with_columns(
+        [Column(1, "a", TEXT, "string")], 0
+    )
+    state = state.appended(ShardBatch(0, 10, state.schema.id, "dual", listed))
+    return Prefix(client, parse_location("s3://acme/x")), state
+
+
+def test_a_shards_bytes_are_all_those_of_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = written(BatchLayout({0: INTEGER}, "structured"), [rows_of([INTEGER], [[1, 2]])])[0]
+    new = written(BatchLayout({1: TEXT}, "dual"), [rows_of([TEXT], [["a", "b"]])])[0]
+    found = bytes_in_files(*a_shard(monkeypatch, old, new, new)).bytes
+    assert sorted(found) == ["(messages)", "(others)", "(tag 0)", "a"]
+    assert sum(found.values()) == len(old) + 2 * len(new)
+
+
+def test_a_file_that_is_none_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ShardError, match=r"^s3://acme/x/0 can't be read: "):
+        bytes_in_files(*a_shard(monkeypatch, b"x" * 100))
