@@ -90,7 +90,7 @@ class Run:
 
     def _frame(self, prefix: Prefix, files: Sequence[PendingFile] | None = None) -> Any:
         client = prefix.client
-        return SimpleNamespace(run=self, client=client, files=files, sparkSession=_SESSION)
+        return SimpleNamespace(run=self, client=client, files=files, spark=_SESSION)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 
 from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
 
 if TYPE_CHECKING:
@@ -44,10 +46,11 @@ class RecordedRun:
     on_existing: str
 
 
-_MOMENTS = ("started", "ended")
-_SPARK_TYPES = {"str": "string", "int": "bigint", "int | None": "bigint"}
-_COLUMNS = {column.name: _SPARK_TYPES[str(column.type)] for column in fields(RecordedRun)}
-_COLUMNS |= dict.fromkeys(_MOMENTS, "timestamp")
+_TEXT, _COUNT = ("string", pa.string()), ("bigint", pa.int64())
+_TYPES = {"str": _TEXT, "int": _COUNT, "int | None": _COUNT}
+_COLUMNS = {column.name: _TYPES[str(column.type)] for column in fields(RecordedRun)}
+_COLUMNS |= dict.fromkeys(("started", "ended"), ("timestamp", pa.timestamp("ms", "UTC")))
+"""The types of the table's columns, as Spark and as Arrow has them."""
 
 
 def history_table(schema: str) -> str:
@@ -69,7 +72,7 @@ class History:
         self._location = _location(spark, schema)
 
     def append(self, run: RecordedRun) -> None:
-        """Add a run to the table by one job of Spark; of its error the first 2000 characters.
+        """Add a run to the table; of its error the first 2000 characters.
 
         Any number of threads and processes may append at once: each row is a partition of its
         own, `day` (of the start, UTC) and `run`, which becomes visible atomically, in the
@@ -80,15 +83,9 @@ class History:
         # Not INSERT: those that run at once share a folder for unfinished files, which the first
         # one to commit removes.
         folder = f"{self._location}/day={day}/run={run_id}"
-        moments = {name: f"timestamp_millis(:{name})" for name in _MOMENTS}
-        selected = ", ".join(
-            f"CAST({moments.get(name, f':{name}')} AS {kind}) AS {quote_identifier(name)}"
-            for name, kind in _COLUMNS.items()
-        )
         values = {**asdict(run), "error": run.error[:_MAX_ERROR] or None}
-        # From a row: then Spark's optimizer has the values, and compiles no code for them.
-        one = self._spark.sql(f"SELECT {selected} FROM VALUES (0)", args=values)
-        one.write.parquet(folder)
+        row = pa.table({name: pa.array([values[name]], of) for name, (_, of) in _COLUMNS.items()})
+        engine_of(self._spark).write_parquet(self._spark, folder, row)
         added = f"ADD PARTITION (day = '{day}', run = '{run_id}')"
         self._spark.sql(f"ALTER TABLE {self._table} {added}")
 
@@ -116,7 +113,7 @@ def _location(spark: SparkSession, schema: str) -> str:
 
 
 def _make(spark: SparkSession, table: str) -> None:
-    columns = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in _COLUMNS.items())
+    columns = ", ".join(f"{quote_identifier(name)} {kind}" for name, (kind, _) in _COLUMNS.items())
     try:
         spark.sql(
             f"CREATE TABLE IF NOT EXISTS {table} ({columns}, day string, run string) "
