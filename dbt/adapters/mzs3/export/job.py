@@ -59,11 +59,12 @@ def copy_to_s3(
     """
     parsed = parse_options(node, options, connections)
     connection = connections[parsed.aws_connection]
-    # S3 is asked in this thread while the query is analysed and planned.
-    with ThreadPoolExecutor(1) as beside:
+    # What does not depend on the query is found out while it is analysed and planned.
+    with ThreadPoolExecutor(2) as beside:
+        located = beside.submit(resolve_location, spark, node, parsed.location, as_of)
         client = beside.submit(s3_client, connection)
         frame = checked_frame(spark, node, query, parsed)
-        location = resolve_location(spark, node, parsed.location, as_of)
+        location = located.result()
         parts = 1 if parsed.single_file is not None else parsed.parts or default_parallelism(spark)
         export = Export(
             node=node,
@@ -121,7 +122,7 @@ class _Run:
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
         result = self._committed(self.files, self.export.as_of)
-        speculative = speculates(self.rows.spark)
+        speculative = speculates(self.rows.ordered)
         self.preflight.reaper.abort_after_commit(speculative=speculative)
         return result
 

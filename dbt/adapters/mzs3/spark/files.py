@@ -17,7 +17,7 @@ def write_parquet(session: SparkSession, folder: str, rows: pa.Table) -> None:
     pq.write_table(rows, content)
     path_of = getattr(session.sparkContext._jvm, "org.apache.hadoop.fs.Path")
     path = path_of(f"{folder}/part-00000.snappy.parquet")
-    settings = session._jsparkSession.sessionState().newHadoopConf()  # type: ignore[attr-defined]
+    settings = session._jsparkSession.sessionState().newHadoopConf()
     file = path.getFileSystem(settings).create(path, False)
     try:
         file.write(content.getvalue().to_pybytes())

@@ -44,9 +44,9 @@ def default_parallelism(spark: SparkSession) -> int:
     return engine_of(spark).default_parallelism(spark)
 
 
-def speculates(spark: SparkSession) -> bool:
-    """Whether Spark may begin a second attempt of a task that is slow."""
-    return str(spark.conf.get("spark.speculation", "false")).lower() == "true"
+def speculates(frame: DataFrame) -> bool:
+    """Whether Spark may begin a second attempt of one of the frame's tasks that is slow."""
+    return str(frame.sparkSession.conf.get("spark.speculation", "false")).lower() == "true"
 
 
 @contextmanager

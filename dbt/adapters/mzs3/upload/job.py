@@ -44,8 +44,8 @@ _OTHER_ROWS = (
     "indeterminate results from old attempt succeeded",
     "cannot rollback",
 )
-# What the scheduler says of a stage comes a little later than the stage's rows: looked for at once,
-# and then less and less often.
+# What the scheduler says of a stage comes a little later than the rows of the stage: it is looked
+# for at once, and then less and less often.
 _LATE_S = 60.0
 _FIRST_LOOK_S, _LOOK_S = 0.001, 0.02
 
@@ -95,11 +95,6 @@ class PlannedRows:
     assumed: Assumptions
     ordered: DataFrame
     counted: Observation
-
-    @property
-    def spark(self) -> SparkSession:
-        """The session that computes them."""
-        return self.rows.sparkSession
 
     def again(self, reason: RestartReason) -> PlannedRows:
         """The same rows, to run a second time for this reason."""
@@ -158,7 +153,9 @@ def _attempt(planned: PlannedRows, spec: WriteSpec) -> Uploads:
     assumed = planned.assumed
     packed = packed_columns(planned.rows.schema)[1] if assumed.distinct_hashes else ()
     try:
-        with unmeasured_batches(planned.spark) if assumed.narrow_rows else nullcontext():
+        with (
+            unmeasured_batches(planned.rows.sparkSession) if assumed.narrow_rows else nullcontext()
+        ):
             found = reported(planned.ordered, replace(spec, packed=packed))
     except SPARK_FAILURES as exc:
         error = executor_error(exc)

@@ -171,7 +171,7 @@ def lost_attempts(
     if not files:
         return None
     reaper = UploadReaper(below(prefix, folder), files[0].upload_id, take_over=True)
-    return reaper if len(reaper.found) > len(files) or speculates(parts.sparkSession) else None
+    return reaper if len(reaper.found) > len(files) or speculates(parts) else None
 
 
 def below(prefix: Prefix, folder: str) -> Prefix:
