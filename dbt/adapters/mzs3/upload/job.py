@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.rows.packing import packed_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
-from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -130,7 +130,6 @@ def upload_parts(
     computed some anew while others were written. Raises what Spark raises; tasks may then still
     be opening uploads for some seconds.
     """
-    ship_executor_code()
     found: set[RestartReason] = set()
     while True:
         uploads = _attempt(planned, spec)
@@ -183,7 +182,7 @@ def reported(parts: DataFrame, spec: WriteSpec) -> Uploads:
     """
     spark = parts.sparkSession
     # What a task knows of itself is pyspark's, which workers have.
-    write = write_parts(spec, TaskContext.get)
+    write = shipped(write_parts, spec, TaskContext.get)
     try:
         with settings(spark, _COMPARED):
             found = [json.loads(row[0]) for row in parts.mapInArrow(write, REPORT_DDL).collect()]
