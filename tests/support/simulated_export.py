@@ -90,7 +90,8 @@ class Run:
 
     def _frame(self, prefix: Prefix, files: Sequence[PendingFile] | None = None) -> Any:
         client = prefix.client
-        return SimpleNamespace(run=self, client=client, files=files, sparkSession=_SESSION)
+        ordered = SimpleNamespace(sparkSession=_SESSION)
+        return SimpleNamespace(run=self, client=client, files=files, ordered=ordered)
 
 
 @dataclass(frozen=True)

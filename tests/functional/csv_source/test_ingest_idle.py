@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from dbt.adapters.mzs3.csv_source import idle
 from dbt.adapters.mzs3.csv_source.executor.listing import first_page
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.tables import has_current_views
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
@@ -60,3 +63,21 @@ def test_a_view_of_somebody_else_is_an_error(ingested):
     ingested.spark.sql(f"CREATE VIEW {view} AS SELECT 1 AS id")
     with pytest.raises(SourceError, match="was not made by this source"):
         ingested.ingest()
+
+
+def test_views_are_looked_at_while_the_location_is_listed(ingested, monkeypatch):
+    listed, looked = threading.Event(), []
+
+    def listing(*arguments):
+        listed.set()
+        return first_page(*arguments)
+
+    def looking(*arguments):
+        looked.append(listed.wait(60))
+        return has_current_views(*arguments)
+
+    monkeypatch.setattr(idle, "first_page", listing)
+    monkeypatch.setattr(idle, "has_current_views", looking)
+    steps = []
+    ingested.ingest(on_step=steps.append)
+    assert (looked, steps) == ([True], [])

@@ -176,3 +176,25 @@ def test_runs_that_append_at_once_lose_no_row(
         assert spark.table(history).count() == 1
     finally:
         spark.sql("drop schema history_at_once cascade")
+
+
+def test_a_run_is_recorded_without_a_job(spark: Any) -> None:
+    spark.sql("create schema history_no_job")
+    scala = spark.sparkContext._jsc.sc()
+
+    def jobs() -> int:
+        scala.listenerBus().waitUntilEmpty()
+        return int(scala.statusStore().jobsList(None).size())
+
+    try:
+        history = History(spark, "history_no_job")
+        before = jobs()
+        append_to(history, "model.one")
+        assert jobs() == before
+        [row] = spark.sql(
+            "select model, rows, error, unix_millis(started) as started, day "
+            "from history_no_job.mzs3_copy_history"
+        ).collect()
+        assert tuple(row) == ("model.one", 1, None, 2, "1970-01-01")
+    finally:
+        spark.sql("drop schema history_no_job cascade")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from py4j.java_gateway import GatewayClient  # type: ignore[import-untyped]
 from support.faulty_s3 import FaultyS3, connection_to
 from support.real_stores import objects_in
 
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, Mzs3Error, S3Error
+from dbt.adapters.mzs3.export import job
+from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.job import copy_to_s3
+from dbt.adapters.mzs3.upload.job import PlannedRows, plan_rows
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., CopyResult]
@@ -235,3 +240,40 @@ def test_a_failing_query_says_why_and_leaves_nothing(
     assert text.endswith("Nothing of this export is visible, and no upload is left open")
     assert "\tat " not in text
     nothing_left(bucket)
+
+
+def test_s3_is_asked_while_the_query_is_planned(
+    copy: Copy, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = threading.Event()
+
+    def planning(*arguments: Any) -> PlannedRows:
+        rows = plan_rows(*arguments)
+        planned.set()
+        return rows
+
+    def asking(*arguments: Any) -> Preflight:
+        assert planned.wait(60)
+        return prepare(*arguments)
+
+    monkeypatch.setattr(job, "plan_rows", planning)
+    monkeypatch.setattr(job, "prepare", asking)
+    assert copy("select 1 as a", f"s3://{bucket}/e").rows == 1
+
+
+def test_a_query_is_planned_by_few_calls_into_the_jvm(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes as long as to export hundreds of rows."""
+    columns = [f"id AS a{n}, id / 3 AS b{n}, string(id) AS c{n}" for n in range(4)]
+    frame = spark.sql(f"select {', '.join(columns)} from range(9)")
+    calls = []
+    send = GatewayClient.send_command
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments[1])
+        return send(*arguments, **options)
+
+    monkeypatch.setattr(GatewayClient, "send_command", counted)
+    plan_rows(frame, 2)
+    assert len(calls) < 12 * len(frame.columns)

@@ -82,6 +82,7 @@ CASES = {
     "cast(null as struct<a: int>)": "",
     "cast(null as struct<a: interval>)": "",
     "named_struct('x.y', 1, 'q`r', make_interval(1))": '"(1,""1 year"")"',
+    "named_struct('', 1.5D, 'it\\'s', make_interval(1))": '"(1.5,""1 year"")"',
     "named_struct('s', named_struct('s', cast(null as struct<v: variant>)))": '"(""()"")"',
     "named_struct('z', -0.0D, 'y', 0.0F)": "(-0,0)",
     # Maps.

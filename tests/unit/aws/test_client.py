@@ -17,7 +17,7 @@ from moto import mock_aws
 from pyspark import cloudpickle
 
 from dbt.adapters.mzs3.aws import client as client_module
-from dbt.adapters.mzs3.aws.client import aws_client, s3_client
+from dbt.adapters.mzs3.aws.client import aws_client, recent_s3_client, s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.spark.job import ship_executor_code
@@ -186,3 +186,18 @@ def test_who_pays_is_said_and_signed_in_each_request(pays: bool) -> None:
         client.list_objects_v2(Bucket="b")
     assert ("'x-amz-request-payer': b'requester'" in str(sent.value)) is pays
     assert ("x-amz-request-payer" in str(sent.value).partition("SignedHeaders")[2]) is pays
+
+
+def test_a_client_is_kept_for_an_equal_connection_and_not_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(client_module.time, "monotonic", lambda: now)
+    connection = AwsConnection(region="eu-west-1", **KEYS)
+    first = recent_s3_client(connection)
+    now += 59
+    assert recent_s3_client(AwsConnection(region="eu-west-1", **KEYS)) is first
+    now += 2
+    second = recent_s3_client(connection)
+    assert second is not first
+    assert recent_s3_client(AwsConnection(region="eu-west-2", **KEYS)) is not second

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from dbt.adapters.mzs3.export.history_table import History, RecordedRun, history_table
+from dbt.adapters.mzs3.spark import run_table
 
 
 @pytest.mark.parametrize(
@@ -23,23 +26,23 @@ def test_every_name_is_quoted_by_itself(schema: str, table: str) -> None:
 
 
 class Spark:
-    """Notes the rows that are written, each by a statement and its arguments."""
+    """Has the table, and notes the rows that are written, each with its folder."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[str, dict[str, Any]]] = []
-        self.write = self
+        self.written: list[tuple[str, pa.Table]] = []
+        self.statements: list[str] = []
 
-    def sql(self, statement: str, args: dict[str, Any] | None = None) -> Spark:
-        if args is not None:
-            self.rows.append((statement, args))
+    def sql(self, statement: str) -> Spark:
+        self.statements.append(statement)
         return self
 
     def collect(self) -> list[tuple[str, str]]:
         names = ["# Partition Information", "# col_name", "day", "run"]
         return [*((name, "") for name in names), ("Location", "file:/warehouse")]
 
-    def parquet(self, folder: str) -> None:
-        assert folder.startswith("file:/warehouse/day=1970-01-01/run=")
+    def write_parquet(self, spark: Spark, folder: str, rows: pa.Table) -> None:
+        assert spark is self
+        self.written.append((folder, rows))
 
 
 RUN = RecordedRun(
@@ -59,30 +62,36 @@ RUN = RecordedRun(
 )
 
 
-def appended(run: RecordedRun) -> tuple[str, dict[str, Any]]:
-    spark: Any = Spark()
-    History(spark, "analytics").append(run)
-    [row] = spark.rows
-    return row  # type: ignore[no-any-return]
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(run_table, "engine_of", lambda spark: spark)
+    return Spark()
 
 
-def test_a_run_has_the_columns_of_the_table() -> None:
-    statement, values = appended(RUN)
-    assert statement == (
-        "SELECT CAST(:model AS string) AS `model`, CAST(:location AS string) AS `location`, "
-        "CAST(:as_of AS bigint) AS `as_of`, "
-        "CAST(timestamp_millis(:started) AS timestamp) AS `started`, "
-        "CAST(timestamp_millis(:ended) AS timestamp) AS `ended`, "
-        "CAST(:status AS string) AS `status`, CAST(:rows AS bigint) AS `rows`, "
-        "CAST(:bytes AS bigint) AS `bytes`, CAST(:files AS bigint) AS `files`, "
-        "CAST(:error AS string) AS `error`, "
-        "CAST(:invocation_id AS string) AS `invocation_id`, "
-        "CAST(:format AS string) AS `format`, CAST(:on_existing AS string) AS `on_existing` "
-        "FROM VALUES (0)"
-    )
-    assert values == {**vars(RUN), "error": None}
+def test_a_run_is_a_file_that_becomes_a_partition(spark: Any) -> None:
+    History(spark, "analytics").append(RUN)
+    [(folder, rows)] = spark.written
+    before, run = folder.split("/run=")
+    assert before == "file:/warehouse/day=1970-01-01"
+    assert spark.statements[1:] == [
+        "ALTER TABLE `analytics`.`mzs3_copy_history` "
+        f"ADD PARTITION (day = '1970-01-01', run = '{run}')"
+    ]
+    moments = {
+        name: datetime.fromtimestamp(ms / 1000, tz=timezone.utc)
+        for name, ms in (("started", RUN.started), ("ended", RUN.ended))
+    }
+    assert rows.to_pylist() == [{**vars(RUN), **moments, "error": None}]
 
 
-def test_an_error_is_recorded_up_to_its_limit() -> None:
-    _, values = appended(replace(RUN, error="é" * 2001))
-    assert values["error"] == "é" * 2000
+def test_an_error_is_recorded_up_to_its_limit(spark: Any) -> None:
+    History(spark, "analytics").append(replace(RUN, error="é" * 2001))
+    [(_, rows)] = spark.written
+    assert rows["error"].to_pylist() == ["é" * 2000]
+
+
+def test_a_count_that_is_not_known_is_null(spark: Any) -> None:
+    History(spark, "analytics").append(replace(RUN, rows=None))
+    [(_, rows)] = spark.written
+    assert rows["rows"].to_pylist() == [None]
+    assert rows.schema.field("rows").type == pa.int64()

@@ -1,7 +1,17 @@
-import pytest
+import subprocess
+import sys
 
+import pytest
+from pyspark import TaskContext, cloudpickle
+
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
-from dbt.adapters.mzs3.spark.job import run_job
+from dbt.adapters.mzs3.formats.format import ExportedColumn
+from dbt.adapters.mzs3.formats.registry import FORMATS
+from dbt.adapters.mzs3.spark import job
+from dbt.adapters.mzs3.spark.job import run_job, shipped
+from dbt.adapters.mzs3.upload.spec import WriteSpec
+from dbt.adapters.mzs3.upload.task import write_parts
 
 SPARK = object()
 
@@ -40,3 +50,43 @@ def test_an_error_of_our_own_passes_through():
         run_job(SPARK, code, "models/a.py", {"error": error})
 
     assert caught.value is error
+
+
+WORKER = """
+import pickle, sys
+
+class WithoutOurs:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "dbt":
+            raise ImportError(name)
+
+sys.meta_path.insert(0, WithoutOurs())
+with open(sys.argv[1], "rb") as file:
+    functions = pickle.load(file)
+print([list(function(iter([])))[0].to_pydict() for function in functions])
+"""
+
+
+def write_spec(bucket):
+    connection = AwsConnection(access_key_id="a", secret_access_key="b")
+    written = FORMATS["csv"].of({})
+    return WriteSpec(connection, bucket, "p/", (ExportedColumn("a"),), written, 100, 100, 100)
+
+
+def test_what_is_shipped_runs_where_the_package_is_not(tmp_path):
+    functions = [shipped(write_parts, write_spec(bucket), TaskContext.get) for bucket in "ab"]
+    (tmp_path / "functions").write_bytes(cloudpickle.dumps(functions))
+    command = [sys.executable, "-c", WORKER, tmp_path / "functions"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    report = {"report": ['{"stage": null, "tied": false}']}
+    assert told.stdout == f"{[report, report]}\n"
+
+
+def test_code_is_pickled_once(monkeypatch):
+    shipped(write_parts, write_spec("a"), TaskContext.get)
+
+    def again(*_):
+        raise AssertionError("pickled by value again")
+
+    monkeypatch.setattr(job.cloudpickle, "dumps", again)
+    shipped(write_parts, write_spec("b"), TaskContext.get)

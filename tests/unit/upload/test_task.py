@@ -59,7 +59,7 @@ class FakeS3:
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> FakeS3:
     fake = FakeS3()
-    monkeypatch.setattr(file_upload, "s3_client", lambda _: fake)
+    monkeypatch.setattr(file_upload, "recent_s3_client", lambda _: fake)
     return fake
 
 
@@ -177,14 +177,14 @@ def test_files_hold_every_row_once_whole_and_within_the_limit(
     texts: list[str], limit: int, header: bool, part_size: int, batch_rows: int
 ) -> None:
     fake = FakeS3()
-    original, file_upload.s3_client = file_upload.s3_client, lambda _: fake  # type: ignore[assignment]
+    original, file_upload.recent_s3_client = file_upload.recent_s3_client, lambda _: fake  # type: ignore[assignment]
     try:
         settings = spec(max_file_size=limit, header=header, part_size=part_size)
         cuts = range(0, len(texts), batch_rows)
         pieces = [texts[i : i + batch_rows] for i in cuts]
         reports = run(settings, *[batch([3] * len(piece), piece) for piece in pieces])
     finally:
-        file_upload.s3_client = original
+        file_upload.recent_s3_client = original
     lines = [(text or '""') + "\n" for text in texts]
     head = "text\n" if header else ""
     contents = [fake.content(report["key"]).decode() for report in reports]

@@ -35,6 +35,9 @@ READ_TIMEOUT_S = 60
 MAX_ATTEMPTS = 10
 _LONGEST_WAIT_S = 20.0
 OTHER_MAX_ATTEMPTS = 5  # of STS and SQS
+# What credentials a chain gives, or a file has, is asked anew that often.
+_RECENT_S = 60.0
+_KEPT = "_of_dbt_mzs3"
 
 
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
@@ -57,6 +60,19 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
     _wait_beyond_quota(client, max_attempts)
     if connection.requester_pays:
         client.meta.events.register("before-sign.s3", _promise_to_pay)
+    return client
+
+
+def recent_s3_client(connection: AwsConnection) -> S3Client:
+    """As `s3_client`; or the last one that was made here, less than a minute ago, for an equal
+    connection: to make one takes a small task as long as all of its requests."""
+    kept, now = vars(boto3).get(_KEPT), time.monotonic()
+    if kept is not None and kept[0] == connection and now - kept[1] < _RECENT_S:
+        recent: S3Client = kept[2]
+        return recent
+    client = s3_client(connection)
+    # In boto3's module, as our code may travel by value.
+    vars(boto3)[_KEPT] = (connection, now, client)
     return client
 
 

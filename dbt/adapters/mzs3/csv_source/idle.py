@@ -13,10 +13,12 @@ unfinished, and all that is listed is settled. That needs no lock to be seen:
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.config import AfterAction
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-from dbt.adapters.mzs3.csv_source.executor.listing import first_page
+from dbt.adapters.mzs3.csv_source.executor.listing import FirstPage, first_page
 from dbt.adapters.mzs3.csv_source.ledger.compaction import is_due
 from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
@@ -36,14 +38,26 @@ def is_idle(run: SourceRun) -> bool:
     So it is where more is to be done than to list, where there is more than a page to list, and
     where anything fails, of which the pass itself then tells. Raises S3Error.
     """
+    if not _only_lists(run.definition):
+        return False
     try:
-        if not _only_lists(run.definition) or (relations := _made(run)) is None:
-            return False
-        ledger = Ledger(run.spark, relations)
-        epochs = ledger.epochs()
-        if unfinished_epochs(epochs) or is_due(epochs):
-            return False
-        return _all_is_settled(run, ledger) and Ledger(run.spark, relations).epochs() == epochs
+        with ThreadPoolExecutor(2) as beside:
+            # What does not depend on the ledger, beside it.
+            client = beside.submit(s3_client, run.connection)
+            views = beside.submit(has_current_views, run.spark, run.definition.relations)
+            if (relations := _made(run)) is None:
+                return False
+            ledger = Ledger(run.spark, relations)
+            epochs = ledger.epochs()
+            if unfinished_epochs(epochs) or is_due(epochs):
+                return False
+            of = run.definition
+            page = beside.submit(first_page, client.result(), of.location, of.pattern)
+            return (
+                _all_is_settled(run, ledger, page)
+                and Ledger(run.spark, relations).epochs() == epochs
+                and views.result()
+            )
     except (*SPARK_FAILURES, SourceError):
         return False
 
@@ -59,24 +73,23 @@ def _only_lists(definition: SourceDefinition) -> bool:
 
 
 def _made(run: SourceRun) -> SourceRelations | None:
-    """The relations, if all are there as this version makes them, and pinned as declared."""
+    """The relations, if both tables are as this version makes them, and pinned as declared."""
     made = read_tables(run.spark, run.definition)
     if made is None or not made.is_whole:
         return None
     pinned = PinnedDefinition.from_json(made.pinned)
     if contradictions(pinned, run.definition) or not reads_latest(run.spark, pinned.file_format):
         return None
-    return made.relations if has_current_views(run.spark, run.definition.relations) else None
+    return made.relations
 
 
-def _all_is_settled(run: SourceRun, ledger: Ledger) -> bool:
+def _all_is_settled(run: SourceRun, ledger: Ledger, listed: Future[FirstPage]) -> bool:
     """Whether there is nothing to do about any object, listed or on record."""
-    definition = run.definition
-    page = first_page(s3_client(run.connection), definition.location, definition.pattern)
+    known = ledger.objects(one_task=True)
+    page = listed.result()
     if page.end is not None:
         return False
     # A page of objects is compared by one task: to shuffle them takes longer.
-    listed = object_frame(run, page.objects).coalesce(1)
-    known = ledger.objects(one_task=True)
-    to_do = reconcile(listed, known, definition.intake.on_overwrite, complete=True)
+    found = object_frame(run, page.objects).coalesce(1)
+    to_do = reconcile(found, known, run.definition.intake.on_overwrite, complete=True)
     return bool(to_do.isEmpty())

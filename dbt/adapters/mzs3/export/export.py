@@ -58,6 +58,11 @@ class Export:
     as_of: int
     full_refresh: bool
 
+    @property
+    def partition_by(self) -> tuple[int, ...]:
+        """The indexes of the columns that become folders."""
+        return partition_indexes(self.schema, self.options.partition_by)
+
     def write_spec(
         self, preflight: Preflight, *, dry: bool = False, progress: ProgressTarget | None = None
     ) -> WriteSpec:
@@ -72,7 +77,7 @@ class Export:
             max_file_size=options.max_file_size if options.single_file is None else _MAX_OBJECT,
             part_size=options.part_size,
             max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
-            partition_by=partition_indexes(self.schema, options.partition_by),
+            partition_by=self.partition_by,
             first_number=(
                 int(preflight.existing.manifest["first_number"])
                 if dry and preflight.existing is not None

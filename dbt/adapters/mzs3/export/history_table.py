@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from dbt.adapters.mzs3.spark.run_table import RunTable
-from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
+from dbt.adapters.mzs3.spark.sql import qualified_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,10 +41,12 @@ class RecordedRun:
     on_existing: str
 
 
-_MOMENTS = ("started", "ended")
-_SPARK_TYPES = {"str": "string", "int": "bigint", "int | None": "bigint"}
-_COLUMNS = {column.name: _SPARK_TYPES[str(column.type)] for column in fields(RecordedRun)}
-_COLUMNS |= dict.fromkeys(_MOMENTS, "timestamp")
+_TYPES = {"str": pa.string(), "int": pa.int64(), "int | None": pa.int64()}
+_MOMENTS = dict.fromkeys(("started", "ended"), pa.timestamp("ms", "UTC"))
+_COLUMNS = pa.schema(
+    (column.name, _MOMENTS.get(column.name, _TYPES[str(column.type)]))
+    for column in fields(RecordedRun)
+)
 
 
 def history_table(schema: str) -> str:
@@ -54,20 +58,12 @@ class History:
     """The schema's table of runs; made, and appended to, as any RunTable."""
 
     def __init__(self, spark: SparkSession, schema: str) -> None:
-        self._spark = spark
         self._table = RunTable(spark, schema, TABLE, _COLUMNS, "Every run of copy_to_s3")
 
     def append(self, run: RecordedRun) -> None:
-        """Add a run to the table by one job of Spark; of its error the first 2000 characters.
+        """Add a run to the table; of its error the first 2000 characters.
 
         Raises what Spark raises.
         """
-        moments = {name: f"timestamp_millis(:{name})" for name in _MOMENTS}
-        selected = ", ".join(
-            f"CAST({moments.get(name, f':{name}')} AS {kind}) AS {quote_identifier(name)}"
-            for name, kind in _COLUMNS.items()
-        )
         values = {**asdict(run), "error": run.error[:_MAX_ERROR] or None}
-        # From a row: then Spark's optimizer has the values, and compiles no code for them.
-        one = self._spark.sql(f"SELECT {selected} FROM VALUES (0)", args=values)
-        self._table.append(one, run.started)
+        self._table.append(pa.Table.from_pylist([values], _COLUMNS), run.started)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -28,9 +29,12 @@ from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism, speculates
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import resolve_location
-from dbt.adapters.mzs3.upload.job import Uploads, upload_parts
+from dbt.adapters.mzs3.upload.job import PlannedRows, Uploads, plan_rows, upload_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 
 def copy_to_s3(
@@ -54,30 +58,41 @@ def copy_to_s3(
     Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
     """
     parsed = parse_options(node, options, connections)
-    frame = checked_frame(spark, node, query, parsed)
-    location = resolve_location(spark, node, parsed.location, as_of)
     connection = connections[parsed.aws_connection]
-    parts = 1 if parsed.single_file is not None else parsed.parts or default_parallelism(spark)
-    export = Export(
-        node=node,
-        schema=frame.schema,
-        options=replace(parsed, parts=parts),
-        location=location,
-        connection=connection,
-        as_of=as_of,
-        full_refresh=full_refresh,
-    )
-    with RunMonitor(spark, export, context, cancelled) as monitor:
-        prefix = Prefix(s3_client(connection), location, parsed.properties.for_notes())
-        preflight = prepare(prefix, parsed)
-        if preflight.finished is not None:
-            monitor.recovered(preflight.finished)
-        export.check_kept_partitions(preflight)
-        with monitor.progress() as progress, interruptible(spark, cancelled):
-            run = _Run(export, frame, prefix, preflight, progress, monitor)
-            if parsed.on_existing == "resume" and preflight.existing is not None:
-                return run.compared_with(preflight.existing)
-            return run.to_the_end()
+    # What does not depend on the query is found out while it is analysed and planned.
+    with ThreadPoolExecutor(2) as beside:
+        located = beside.submit(resolve_location, spark, node, parsed.location, as_of)
+        client = beside.submit(s3_client, connection)
+        frame = checked_frame(spark, node, query, parsed)
+        location = located.result()
+        parts = 1 if parsed.single_file is not None else parsed.parts or default_parallelism(spark)
+        export = Export(
+            node=node,
+            schema=frame.schema,
+            options=replace(parsed, parts=parts),
+            location=location,
+            connection=connection,
+            as_of=as_of,
+            full_refresh=full_refresh,
+        )
+        prepared = beside.submit(_prepared, export, client)
+        with RunMonitor(spark, export, context, cancelled) as monitor:
+            rows = plan_rows(frame, parts, export.partition_by)
+            prefix, preflight = prepared.result()
+            if preflight.finished is not None:
+                monitor.recovered(preflight.finished)
+            export.check_kept_partitions(preflight)
+            with monitor.progress() as progress, interruptible(spark, cancelled):
+                run = _Run(export, rows, prefix, preflight, progress, monitor)
+                if parsed.on_existing == "resume" and preflight.existing is not None:
+                    return run.compared_with(preflight.existing)
+                return run.to_the_end()
+
+
+def _prepared(export: Export, client: Future[S3Client]) -> tuple[Prefix, Preflight]:
+    """The location, and what is found there."""
+    prefix = Prefix(client.result(), export.location, export.options.properties.for_notes())
+    return prefix, prepare(prefix, export.options)
 
 
 @dataclass
@@ -85,7 +100,7 @@ class _Run:
     """Uploads, counts and commits; cleans up if any of it fails."""
 
     export: Export
-    frame: DataFrame
+    rows: PlannedRows
     prefix: Prefix
     preflight: Preflight
     progress: Progress
@@ -107,7 +122,7 @@ class _Run:
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
         result = self._committed(self.files, self.export.as_of)
-        speculative = speculates(self.frame)
+        speculative = speculates(self.rows.ordered)
         self.preflight.reaper.abort_after_commit(speculative=speculative)
         return result
 
@@ -132,9 +147,8 @@ class _Run:
     def _uploads(self, *, dry: bool = False) -> Uploads:
         spec = self.export.write_spec(self.preflight, dry=dry, progress=self.progress.target)
         return upload_parts(
-            self.frame,
+            self.rows,
             spec,
-            self.export.options.parts or 1,
             before_again=self._begin_again,
             empty_file=dry or self.export.writes_empty_file(self.preflight),
         )

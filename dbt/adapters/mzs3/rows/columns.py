@@ -1,17 +1,20 @@
-"""The columns of an export: their problems, their logical types, and their canonical form."""
+"""The columns of an export: their problems, their logical types, and their canonical form.
+
+Expressions are SQL: one that is built call by call takes Spark's driver longer than it runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, ExportFormat, LogicalType
 from dbt.adapters.mzs3.names import namesakes
-from dbt.adapters.mzs3.spark.sql import shown_name
+from dbt.adapters.mzs3.spark.sql import quote_literal, shown_name
 
 INTERVALS = (T.YearMonthIntervalType, T.DayTimeIntervalType, T.CalendarIntervalType)
 _MICROS_IN_A_DAY = 86_400_000_000
@@ -43,62 +46,57 @@ _EXPORTED_TYPES = (
 # Of a second's fraction, in PostgreSQL's times.
 _TIME_DIGITS = 6
 # Else a variant's instants, and so the files, would be different in another session.
-_VARIANT_OPTIONS = {"timeZone": "UTC"}
+_VARIANT_OPTIONS = "map('timeZone', 'UTC')"
 
 
-def interval_parts(column: Column, kind: T.DataType) -> Column:
-    """`struct<months int, days int, micros bigint>` of a column of one of INTERVALS; exact."""
+def interval_parts(value: str, kind: T.DataType) -> str:
+    """`struct<months int, days int, micros bigint>` of a value of one of INTERVALS; exact."""
     if isinstance(kind, T.YearMonthIntervalType):
-        months = column.cast("interval month").cast("int")
-        return _parts(column, months, F.lit(0), F.lit(0))
+        return _parts(value, f"cast({value} AS interval month)", "0", "0")
     if isinstance(kind, T.DayTimeIntervalType):
-        micros = _micros(column.cast("interval second").cast(_SECONDS))
+        micros = _micros(f"cast(cast({value} AS interval second) AS {_SECONDS})")
         if kind.startField != T.DayTimeIntervalType.DAY:
-            return _parts(column, F.lit(0), F.lit(0), micros)
+            return _parts(value, "0", "0", micros)
         # A day of this type is 24 hours; PostgreSQL writes the same literal in days too.
-        days = F.extract(F.lit("DAY"), column)
-        return _parts(column, F.lit(0), days, micros % _MICROS_IN_A_DAY)
-    return _calendar_parts(column)
+        return _parts(value, "0", f"extract(DAY FROM {value})", f"{micros} % {_MICROS_IN_A_DAY}L")
+    return _calendar_parts(value)
 
 
-def _calendar_parts(column: Column) -> Column:
+def _calendar_parts(value: str) -> str:
     """Parsed from `1 years -2 months 3 days 30 hours -4 minutes -5.678 seconds`.
 
     Parts that are zero are not in the text, which alone tells 24 hours from a day.
     """
-    text = column.cast("string")
 
-    def part(unit: str, sql_type: str = "bigint") -> Column:
-        number = F.regexp_extract(text, rf"(-?[\d.]+) {unit}", 1)
-        return F.when(number != "", number).otherwise("0").cast(sql_type)
+    def part(unit: str, sql_type: str = "bigint") -> str:
+        number = f"regexp_extract(cast({value} AS string), '(-?[0-9.]+) {unit}', 1)"
+        return f"cast(coalesce(nullif({number}, ''), '0') AS {sql_type})"
 
-    months = part("years") * 12 + part("months")
-    minutes = part("hours") * 60 + part("minutes")
-    return _parts(column, months, part("days"), _micros(minutes * 60 + part("seconds", _SECONDS)))
-
-
-def _micros(seconds: Column) -> Column:
-    return (seconds * 1_000_000).cast("bigint")
-
-
-def _parts(column: Column, months: Column, days: Column, micros: Column) -> Column:
-    parts = F.struct(
-        months.cast("int").alias("months"),
-        days.cast("int").alias("days"),
-        micros.cast("bigint").alias("micros"),
+    months = f"{part('years')} * 12 + {part('months')}"
+    minutes = f"{part('hours')} * 60 + {part('minutes')}"
+    return _parts(
+        value, months, part("days"), _micros(f"(({minutes}) * 60 + {part('seconds', _SECONDS)})")
     )
-    return F.when(column.isNotNull(), parts)
+
+
+def _micros(seconds: str) -> str:
+    return f"cast({seconds} * 1000000 AS bigint)"
+
+
+def _parts(value: str, months: str, days: str, micros: str) -> str:
+    parts = {"months": f"cast({months} AS int)", "days": f"cast({days} AS int)"}
+    return _unless_null(value, _struct({**parts, "micros": f"cast({micros} AS bigint)"}))
 
 
 @dataclass(frozen=True)
 class NestedTransform:
     """Applies `make` to values of the types that it `concerns`, also inside arrays and structs.
 
-    A column without such types stays a plain reference.
+    Values are SQL. One without such types stays as it is.
     """
 
     concerns: Callable[[T.DataType], bool]
-    make: Callable[[Column, T.DataType], Column]
+    make: Callable[[str, T.DataType], str]
 
     def is_needed(self, kind: T.DataType) -> bool:
         """Whether the type, or one inside it, is concerned."""
@@ -108,34 +106,56 @@ class NestedTransform:
             return any(self.is_needed(field.dataType) for field in kind.fields)
         return self.concerns(kind)
 
-    def of(self, column: Column, kind: T.DataType) -> Column:
-        """The transformed column, which is of type `kind`; NULL stays NULL."""
+    def of(self, value: str, kind: T.DataType) -> str:
+        """The transformed value, which is of type `kind`; NULL stays NULL."""
         if not self.is_needed(kind):
-            return column
+            return value
         if isinstance(kind, T.ArrayType):
             element = kind.elementType
-            return F.transform(column, lambda item: self.of(item, element))
+            return _each(value, lambda item: self.of(item, element))
         if isinstance(kind, T.StructType):
-            fields = [
-                self.of(column.getField(field.name), field.dataType).alias(field.name)
+            fields = {
+                field.name: self.of(_field(value, field.name), field.dataType)
                 for field in kind.fields
-            ]
-            return F.when(column.isNotNull(), F.struct(*fields))
-        return self.make(column, kind)
+            }
+            return _unless_null(value, _struct(fields))
+        return self.make(value, kind)
 
 
-def order_keys(schema: T.StructType) -> list[Column]:
+def _each(items: str, make: Callable[[str], str]) -> str:
+    """The array, with what `make` gives for each item."""
+    # A name that is not in use further out.
+    item = next(name for name in map("item{}".format, count()) if name not in items)
+    return f"transform({items}, {item} -> {make(item)})"
+
+
+def _field(value: str, name: str) -> str:
+    # In brackets a name is a text, which may be empty, and never the name of something else.
+    return f"{value}[{quote_literal(name)}]"
+
+
+def _struct(fields: Mapping[str, str]) -> str:
+    listed = ", ".join(f"{quote_literal(name)}, {value}" for name, value in fields.items())
+    return f"named_struct({listed})"
+
+
+def _unless_null(value: str, then: str) -> str:
+    return f"CASE WHEN {value} IS NOT NULL THEN {then} END"
+
+
+def order_keys(schema: T.StructType) -> list[str]:
     """Sort keys of `canonical_columns`, under which only rows tie that are the same in a file.
 
-    Spark takes -0.0 and 0.0 for equal, so floats have a second key that tells them apart.
+    Spark takes -0.0 and 0.0 for equal, so floats have a second key that tells them apart. The
+    columns have names that need no quotes.
     """
-    return [SIGNED.of(F.col(field.name), field.dataType) for field in schema.fields]
+    return [SIGNED.of(field.name, field.dataType) for field in schema.fields]
 
 
-def _with_sign(column: Column, kind: T.DataType) -> Column:
+def _with_sign(value: str, kind: T.DataType) -> str:
     # The cast is reached for zeros only; its text is the one sign of a negative zero.
-    negative_zero = (column == 0) & column.cast("string").startswith("-")
-    return F.struct(column.alias("value"), negative_zero.alias("is_negative_zero"))
+    negative_zero = f"{value} = 0 AND startswith(cast({value} AS string), '-')"
+    return _struct({"value": value, "is_negative_zero": negative_zero})
 
 
 SIGNED = NestedTransform(lambda kind: isinstance(kind, (T.FloatType, T.DoubleType)), _with_sign)
@@ -178,11 +198,13 @@ def canonical_columns(df: DataFrame) -> DataFrame:
     this form already stay plain references. Names by position let a query have two columns of
     one name.
     """
-    renamed = df.toDF(*[f"c{i}" for i in range(len(df.columns))])
-    if not any(_NORMAL.is_needed(field.dataType) for field in renamed.schema.fields):
-        return renamed  # to select each column takes many calls into the JVM
-    normal = [_NORMAL.of(F.col(f.name), f.dataType).alias(f.name) for f in renamed.schema.fields]
-    return renamed.select(*normal)
+    fields = df.schema.fields
+    names = [f"c{i}" for i in range(len(fields))]
+    renamed = df.toDF(*names)
+    kinds = {name: field.dataType for name, field in zip(names, fields, strict=True)}
+    if not any(map(_NORMAL.is_needed, kinds.values())):
+        return renamed
+    return renamed.selectExpr(*[f"{_NORMAL.of(name, kinds[name])} AS {name}" for name in names])
 
 
 def _logical_type(kind: T.DataType) -> LogicalType:
@@ -240,34 +262,31 @@ def _is_abnormal(kind: T.DataType) -> bool:
     return isinstance(kind, (T.NullType, T.MapType, T.VariantType, *INTERVALS))
 
 
-def _normal(column: Column, kind: T.DataType) -> Column:
+def _normal(value: str, kind: T.DataType) -> str:
     if isinstance(kind, T.NullType):
-        return column.cast("string")
+        return f"cast({value} AS string)"
     if isinstance(kind, T.MapType):
-        return _sorted_entries(column, kind)
+        return _sorted_entries(value, kind)
     if isinstance(kind, T.VariantType):
-        return F.to_json(column, _VARIANT_OPTIONS)
+        return f"to_json({value}, {_VARIANT_OPTIONS})"
     if isinstance(kind, INTERVALS):
-        return interval_parts(column, kind)
-    return F.collate(column, "UTF8_BINARY")
+        return interval_parts(value, kind)
+    return f"collate({value}, 'UTF8_BINARY')"
 
 
 _NORMAL = NestedTransform(_is_abnormal, _normal)
 
 
-def _sorted_entries(column: Column, kind: T.MapType) -> Column:
-    entries = F.map_entries(column)
+def _sorted_entries(value: str, kind: T.MapType) -> str:
     entry_type = T.StructType(
         [T.StructField("key", kind.keyType), T.StructField("value", kind.valueType)]
     )
-    entries = _NORMAL.of(entries, T.ArrayType(entry_type))
+    entries = _NORMAL.of(f"map_entries({value})", T.ArrayType(entry_type))
     if not SIGNED.is_needed(kind.keyType):
-        return F.sort_array(entries)
+        return f"sort_array({entries})"
+
     # Keys of a file that Spark has not written may be both zeros.
-    signed = F.transform(
-        entries,
-        lambda entry: F.struct(
-            SIGNED.of(entry.getField("key"), kind.keyType).alias("order"), entry.alias("entry")
-        ),
-    )
-    return F.transform(F.sort_array(signed), lambda item: item.getField("entry"))
+    def signed(entry: str) -> str:
+        return _struct({"order": SIGNED.of(_field(entry, "key"), kind.keyType), "entry": entry})
+
+    return _each(f"sort_array({_each(entries, signed)})", lambda item: _field(item, "entry"))

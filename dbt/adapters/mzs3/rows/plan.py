@@ -39,26 +39,32 @@ def in_parts(
     its part. If hashes are distinct, the hash is the only sort key, and is the second column, so
     that whoever gets the rows can check it; the others are `packed_columns`.
     """
-    names = rows.columns
+    schema = rows.schema
+    names = schema.fieldNames()
     folder = [names[i] for i in partition_by]
-    keys = order_keys(rows.schema)
-    # A hash passes over NULLs: without telling where they are, (1, NULL) is as (NULL, 1).
-    nulls = [F.expr(f"isnull({name})") for name in names]
-    hashed = rows.select(F.xxhash64(*keys, *nulls).alias(HASH_COLUMN), *names)
+    hashed = rows.selectExpr(f"{row_hash(schema)} AS {HASH_COLUMN}", *names)
     part = f"pmod({HASH_COLUMN}, {parts})"
     if folder:
         hashed = _spread(hashed, folder, parts)
         part = f"pmod({_FIRST} + pmod({HASH_COLUMN}, {_SPREAD}), {parts})"
     part = f"cast({part} as int)"
     if assumed.narrow_rows:
-        part = only_if_narrow(part, rows.schema)
-    sent = packed_columns(rows.schema)[0] if assumed.distinct_hashes else names
+        part = only_if_narrow(part, schema)
+    sent = packed_columns(schema)[0] if assumed.distinct_hashes else names
     spread = hashed.selectExpr(f"{part} as {PART_COLUMN}", HASH_COLUMN, *sent)
     # A partition is one part, so it need not be a key of the sort.
     apart = spread.repartitionById(parts, F.col(PART_COLUMN))
     if assumed.distinct_hashes:
         return apart.sortWithinPartitions(HASH_COLUMN)  # Spark sorts by one integer in linear time
+    keys = map(F.expr, order_keys(schema))
     return apart.sortWithinPartitions(*folder, HASH_COLUMN, *keys).select(PART_COLUMN, *names)
+
+
+def row_hash(schema: T.StructType) -> str:
+    """SQL of the hash by which a row has its part; columns have names that need no quotes."""
+    # A hash passes over NULLs: without telling where they are, (1, NULL) is as (NULL, 1).
+    nulls = (f"isnull({name})" for name in schema.fieldNames())
+    return f"xxhash64({', '.join([*order_keys(schema), *nulls])})"
 
 
 def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from dbt.adapters.mzs3.formats.format import PART_COLUMN
 from dbt.adapters.mzs3.rows.columns import INTERVALS, SIGNED, NestedTransform, order_keys
-from dbt.adapters.mzs3.rows.plan import in_parts
+from dbt.adapters.mzs3.rows.plan import in_parts, row_hash
 from dbt.adapters.mzs3.shard.executor.batch.write import with_times
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.types import LARGEST, TIMES, Type, wire_type
@@ -29,9 +29,7 @@ _ANY_PARTITIONS = 1 << 30
 # What SIGNED was given, from its result.
 _WITHOUT_SIGN = NestedTransform(
     SIGNED.concerns,
-    lambda column, _: F.when(
-        column.getField("is_negative_zero"), -column.getField("value")
-    ).otherwise(column.getField("value")),
+    lambda value, _: f"if({value}['is_negative_zero'], -{value}['value'], {value}['value'])",
 )
 
 
@@ -50,11 +48,11 @@ def changed(rows: DataFrame, before: DataFrame) -> DataFrame:
 def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
     """Each distinct row of these columns with the sum of its `d`, if not 0; -0.0 is not 0.0."""
     kinds = {field.name: field.dataType for field in changes.schema.fields}
-    keys = [SIGNED.of(F.col(name), kinds[name]).alias(name) for name in names]
-    summed = changes.select(*keys, DIFF).groupBy(*names).agg(F.sum(DIFF).alias(DIFF))
+    keys = [f"{SIGNED.of(name, kinds[name])} AS {name}" for name in names]
+    summed = changes.selectExpr(*keys, DIFF).groupBy(*names).agg(F.sum(DIFF).alias(DIFF))
     grouped = summed.where(F.col(DIFF) != 0)
-    values = [_WITHOUT_SIGN.of(F.col(name), kinds[name]).alias(name) for name in names]
-    return grouped.select(*values, DIFF)
+    values = [f"{_WITHOUT_SIGN.of(name, kinds[name])} AS {name}" for name in names]
+    return grouped.selectExpr(*values, DIFF)
 
 
 def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
@@ -151,14 +149,13 @@ def parts_of_changes(
     # shuffle (with spark.sql.exchange.reuse off, twice). They are not cached: Spark could lose
     # some with an executor, and recompute these beside the rest.
     most = default_parallelism(changes.sparkSession)
-    hashed = order_keys(changes.schema)
+    schema = changes.schema
     # By all columns: a count alone would not need them, and its shuffle would be another one.
-    shuffled = changes.repartition(most, *hashed)
+    shuffled = changes.repartition(most, *map(F.expr, order_keys(schema)))
     count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
     # The hash of `in_parts`, so that the files are the same where their number is.
-    nulls = [F.expr(f"isnull({name})") for name in changes.columns]
-    part = F.pmod(F.xxhash64(*hashed, *nulls), parts).cast("int")
+    part = F.pmod(F.expr(row_hash(schema)), parts).cast("int")
     spread = shuffled.select(part.alias(PART_COLUMN), "*")
     return sorted_inside(spread.repartitionById(most, F.col(PART_COLUMN)), [*keys, *columns])
 
@@ -166,7 +163,7 @@ def parts_of_changes(
 def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows of `in_parts`, each part sorted by these columns first."""
     rows = parts.drop(PART_COLUMN)
-    return parts.sortWithinPartitions(*keys, *order_keys(rows.schema))
+    return parts.sortWithinPartitions(*keys, *map(F.expr, order_keys(rows.schema)))
 
 
 def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt.adapters.mzs3.spark import remote, status
+from dbt.adapters.mzs3.spark import files, remote, status
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ class Engine(Protocol):
     def default_parallelism(self, session: SparkSession) -> int:
         """In how many tasks the cluster runs what does not say in how many."""
 
+    def write_parquet(self, session: SparkSession, folder: str, rows: pa.Table) -> None:
+        """Writes few rows as Parquet, in a new folder where Spark keeps its tables."""
+
 
 class LocalEngine:
     """Spark in this process, which starts with the first session and ends with the process."""
@@ -66,6 +70,10 @@ class LocalEngine:
     def default_parallelism(self, session: SparkSession) -> int:
         """As the scheduler says, which takes no job, or the session's setting."""
         return status.default_parallelism(session)
+
+    def write_parquet(self, session: SparkSession, folder: str, rows: pa.Table) -> None:
+        """By this process, without a job."""
+        files.write_parquet(session, folder, rows)
 
 
 def open_session(

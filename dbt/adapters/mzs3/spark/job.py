@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
+import io
 import linecache
+import pickle
+import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
 from typing import Any
 
+import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
@@ -28,6 +35,8 @@ SHIPPED = (
     "names",
     "text",
 )
+
+OnBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[str, Any]) -> Any:
@@ -64,3 +73,64 @@ def ship_executor_code() -> None:
     for name in SHIPPED:
         module = importlib.import_module(f"dbt.adapters.mzs3.{name}")
         cloudpickle.register_pickle_by_value(module)
+
+
+def shipped(make: Callable[..., OnBatches], *arguments: Any) -> OnBatches:
+    """What `make(*arguments)` gives, for `mapInArrow`; workers make it.
+
+    `make` is a function of the executor layer. Its code, and that of the arguments, is pickled
+    once in this process, and unpickled once in a worker: to pickle it takes as long as to export
+    thousands of rows. What it has in its globals stays in a worker.
+    """
+    pickled = io.BytesIO()
+    pickler = _ByName(pickled)
+    pickler.dump((make, arguments))
+    code, data = _code_of(frozenset(pickler.names)), pickled.getvalue()
+    version = hashlib.sha256(code).digest()
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        loaded = vars(pickle).setdefault("_of_dbt_mzs3", {})  # lives as long as the worker
+        if version not in loaded:
+            loaded[version] = pickle.loads(code)  # noqa: S301 - our own
+        ours = loaded[version]
+
+        class Unpickler(pickle.Unpickler):
+            def find_class(self, module: str, name: str) -> Any:
+                found = ours.get((module, name))
+                return super().find_class(module, name) if found is None else found
+
+        made, given = Unpickler(io.BytesIO(data)).load()
+        batches_of: OnBatches = made(*given)
+        return batches_of(batches)
+
+    return run
+
+
+class _ByName(pickle.Pickler):
+    """Pickles functions and classes by their names, and notes those of the executor layer."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.names: set[tuple[str, str]] = set()
+
+    def reducer_override(self, value: Any) -> Any:
+        """Called for each value; nothing is reduced in another way than by default."""
+        if isinstance(value, type | FunctionType) and _is_shipped(value.__module__):
+            self.names.add((value.__module__, value.__qualname__))
+        return NotImplemented
+
+
+def _is_shipped(module: str) -> bool:
+    ours = tuple(f"dbt.adapters.mzs3.{name}" for name in SHIPPED)
+    return module.startswith(ours)
+
+
+@functools.lru_cache(maxsize=16)
+def _code_of(names: frozenset[tuple[str, str]]) -> bytes:
+    """The functions and classes of these modules and names, pickled by value."""
+    ship_executor_code()
+    found = {
+        (module, name): functools.reduce(getattr, name.split("."), sys.modules[module])
+        for module, name in names
+    }
+    return bytes(cloudpickle.dumps(found))

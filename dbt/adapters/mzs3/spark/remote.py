@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +26,7 @@ from dbt.adapters.mzs3.spark.failure import GONE, explain
 from dbt.adapters.mzs3.spark.interrupt import at_once, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.session import DEFAULTS, silence_loggers
+from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker
@@ -163,6 +165,10 @@ class RemoteEngine:
         # The one row of a range is always in its last partition.
         [row] = session.range(1).select(F.spark_partition_id()).collect()
         return int(row[0]) + 1
+
+    def write_parquet(self, session: SparkSession, folder: str, rows: pa.Table) -> None:
+        """By a job of one task."""
+        arrow_frame(session, rows).coalesce(1).write.parquet(folder)
 
 
 def open_session(

@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from datetime import datetime, timezone
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
 
+_SQL_TYPES = {
+    pa.string(): "string",
+    pa.int64(): "bigint",
+    pa.timestamp("ms", "UTC"): "timestamp",
+}
 _PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
 
 
 class RunTable:
-    """A table of the schema, with these columns and SQL types; it is created if there is none.
+    """A table of the schema, with these columns, of types above; it is created if there is none.
 
     That is at the beginning of a run, so that its end, which a user may wait for after Ctrl-C, is
-    one small job of Spark. The schema may be in a catalog: `catalog.schema`. Raises what Spark
+    short. The schema may be in a catalog: `catalog.schema`. Raises what Spark
     raises, and SparkJobError if the name is taken by something else.
     """
 
     def __init__(
-        self, spark: SparkSession, schema: str, name: str, columns: Mapping[str, str], comment: str
+        self, spark: SparkSession, schema: str, name: str, columns: pa.Schema, comment: str
     ) -> None:
         self._spark = spark
         self._shown = f"{schema}.{name}"
         self._table = qualified_name(schema, name)
         self._location = self._find_or_make(columns, comment)
 
-    def append(self, rows: DataFrame, at: int) -> None:
-        """Add rows of a run that began `at`, in ms since the epoch, by one job of Spark.
+    def append(self, rows: pa.Table, at: int) -> None:
+        """Add rows of a run that began `at`, in ms since the epoch.
 
         Any number of threads and processes may append at once: the rows are a partition of their
         own, `day` (UTC) and `run`, which becomes visible atomically, in the metastore. Raises
@@ -42,11 +48,12 @@ class RunTable:
         run = uuid.uuid4().hex
         # Not INSERT: those that run at once share a folder for unfinished files, which the first
         # one to commit removes.
-        rows.write.parquet(f"{self._location}/day={day}/run={run}")
+        folder = f"{self._location}/day={day}/run={run}"
+        engine_of(self._spark).write_parquet(self._spark, folder, rows)
         added = f"ADD PARTITION (day = '{day}', run = '{run}')"
         self._spark.sql(f"ALTER TABLE {self._table} {added}")
 
-    def _find_or_make(self, columns: Mapping[str, str], comment: str) -> str:
+    def _find_or_make(self, columns: pa.Schema, comment: str) -> str:
         """The folder of the table's files; creates the table if there is none."""
         describe = f"DESCRIBE TABLE EXTENDED {self._table}"
         try:
@@ -67,8 +74,10 @@ class RunTable:
             )
         return str(places[-1])
 
-    def _make(self, columns: Mapping[str, str], comment: str) -> None:
-        listed = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns.items())
+    def _make(self, columns: pa.Schema, comment: str) -> None:
+        listed = ", ".join(
+            f"{quote_identifier(column.name)} {_SQL_TYPES[column.type]}" for column in columns
+        )
         try:
             self._spark.sql(
                 f"CREATE TABLE IF NOT EXISTS {self._table} ({listed}, day string, run string) "

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.client import recent_s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure, explained
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.upload_part import Parts
@@ -144,7 +144,7 @@ class Uploader:
         # beside this, continues them.
         self.opened: list[tuple[str, str]] = []
         try:
-            client = s3_client(spec.connection)
+            client = recent_s3_client(spec.connection)
         except S3Error as exc:
             raise ExecutorError(f"on an executor, {exc}") from exc
         self.prefix = Prefix(client, S3Location(spec.bucket, spec.prefix))

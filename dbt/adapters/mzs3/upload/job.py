@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.rows.packing import packed_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
-from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -44,9 +44,10 @@ _OTHER_ROWS = (
     "indeterminate results from old attempt succeeded",
     "cannot rollback",
 )
-# What the scheduler says of a stage comes a little later than the stage's rows.
+# What the scheduler says of a stage comes a little later than the rows of the stage: it is looked
+# for at once, and then less and less often.
 _LATE_S = 60.0
-_LOOK_S = 0.02
+_FIRST_LOOK_S, _LOOK_S = 0.001, 0.02
 
 _UNTOLD = (
     "all files were written, but Spark does not tell whether their rows were computed once: "
@@ -81,10 +82,43 @@ class Uploads:
         check_count(sum(file.rows for file in self.files), self.counted)
 
 
+@dataclass(frozen=True)
+class PlannedRows:
+    """A query's rows in their parts and order; nothing of it has run yet.
+
+    `counted` observes how many they are, and `rows` are its `canonical_columns`.
+    """
+
+    rows: DataFrame
+    parts: int
+    partition_by: tuple[int, ...]
+    assumed: Assumptions
+    ordered: DataFrame
+    counted: Observation
+
+    def again(self, reason: RestartReason) -> PlannedRows:
+        """The same rows, to run a second time for this reason."""
+        return _planned(self.rows, self.parts, self.partition_by, self.assumed.without(reason))
+
+
+def plan_rows(frame: DataFrame, parts: int, partition_by: tuple[int, ...] = ()) -> PlannedRows:
+    """The frame's rows as `in_parts` has them; `partition_by` has indexes of columns."""
+    rows = canonical_columns(frame)
+    return _planned(rows, parts, partition_by, assumptions_for(rows.schema, partition_by))
+
+
+def _planned(
+    rows: DataFrame, parts: int, partition_by: tuple[int, ...], assumed: Assumptions
+) -> PlannedRows:
+    counted = Observation()
+    ordered = in_parts(rows, parts, partition_by, assumed)
+    ordered = ordered.observe(counted, F.expr("count(1) AS rows"))
+    return PlannedRows(rows, parts, partition_by, assumed, ordered, counted)
+
+
 def upload_parts(
-    frame: DataFrame,
+    planned: PlannedRows,
     spec: WriteSpec,
-    parts: int,
     *,
     before_again: BeforeAgain,
     empty_file: bool = True,
@@ -96,36 +130,32 @@ def upload_parts(
     computed some anew while others were written. Raises what Spark raises; tasks may then still
     be opening uploads for some seconds.
     """
-    ship_executor_code()
-    rows = canonical_columns(frame)
-    assumed = assumptions_for(rows.schema, spec.partition_by)
     found: set[RestartReason] = set()
     while True:
-        uploads = _attempt(rows, spec, parts, assumed)
+        uploads = _attempt(planned, spec)
         reason = uploads.refuted
         if reason is None or reason in found:
             break
         found.add(reason)
         before_again(reason, [(file.key, file.upload_id) for file in uploads.files])
-        assumed = assumed.without(reason)
+        planned = planned.again(reason)
         if reason != "wide rows":
             # The uploads of an interrupted run may be among them.
             spec = replace(spec, reusable={})
     if not uploads.files and empty_file and reason is None:
-        reports = write_empty_part(spec, rows.limit(0).toArrow().schema)
+        reports = write_empty_part(spec, planned.rows.limit(0).toArrow().schema)
         return replace(uploads, files=list(map(PendingFile.from_dict, reports)))
     return uploads
 
 
-def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions) -> Uploads:
-    counted = Observation()
-    ordered = in_parts(rows, parts, spec.partition_by, assumed)
-    packed = packed_columns(rows.schema)[1] if assumed.distinct_hashes else ()
-    ordered = ordered.observe(counted, F.count(F.lit(1)).alias("rows"))
-    session = rows.sparkSession
+def _attempt(planned: PlannedRows, spec: WriteSpec) -> Uploads:
+    assumed = planned.assumed
+    packed = packed_columns(planned.rows.schema)[1] if assumed.distinct_hashes else ()
     try:
-        with unmeasured_batches(session) if assumed.narrow_rows else nullcontext():
-            found = reported(ordered, replace(spec, packed=packed))
+        with (
+            unmeasured_batches(planned.rows.sparkSession) if assumed.narrow_rows else nullcontext()
+        ):
+            found = reported(planned.ordered, replace(spec, packed=packed))
     except SPARK_FAILURES as exc:
         error = executor_error(exc)
         if assumed.narrow_rows and error is not None and error.cause == WIDE_ROW:
@@ -133,7 +163,7 @@ def _attempt(rows: DataFrame, spec: WriteSpec, parts: int, assumed: Assumptions)
         raise
     if found.refuted is not None:
         return found
-    return replace(found, counted=int(observed(counted)["rows"]))
+    return replace(found, counted=int(observed(planned.counted)["rows"]))
 
 
 def check_count(written: int, counted: int) -> None:
@@ -152,7 +182,7 @@ def reported(parts: DataFrame, spec: WriteSpec) -> Uploads:
     """
     spark = parts.sparkSession
     # What a task knows of itself is pyspark's, which workers have.
-    write = write_parts(spec, TaskContext.get)
+    write = shipped(write_parts, spec, TaskContext.get)
     try:
         with settings(spark, _COMPARED):
             found = [json.loads(row[0]) for row in parts.mapInArrow(write, REPORT_DDL).collect()]
@@ -186,7 +216,7 @@ def written_at_once(spark: SparkSession, stages: Collection[int], tasks: int) ->
     if tracker is None or not stages:
         return True
     [stage] = stages
-    deadline = time.monotonic() + _LATE_S
+    deadline, pause = time.monotonic() + _LATE_S, _FIRST_LOOK_S
     while True:
         info = tracker.getStageInfo(stage)
         if info is not None and info.currentAttemptId > 0:
@@ -195,4 +225,5 @@ def written_at_once(spark: SparkSession, stages: Collection[int], tasks: int) ->
             return True
         if time.monotonic() > deadline:
             raise SparkJobError(_UNTOLD.format(stage))
-        time.sleep(_LOOK_S)
+        time.sleep(pause)
+        pause = min(2 * pause, _LOOK_S)

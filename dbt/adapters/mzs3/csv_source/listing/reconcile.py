@@ -80,48 +80,38 @@ def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
     """
     last, first = ("known", "shown") if complete else ("shown", "known")
     # As texts: an expression that is built call by call costs Spark's driver more than it does
-    # to run. Each mapping is by the columns of those before it.
-    facts: tuple[Mapping[str, str], ...] = (
-        {
-            "waits": is_any_sql("known.state", State.WAITING),
-            "retried": is_any_sql("known.state", (State.RETRIED,)),
-            "is_open": is_any_sql("shown.state", State.OPEN),
-            "was_settled": is_any_sql("known.state", State.SETTLED),
-            "visible": IS_VISIBLE,
-        },
+    # to run. In one select, where each may name those before it: Spark analyses every select anew.
+    facts = {
+        "waits": is_any_sql("known.state", State.WAITING),
+        "retried": is_any_sql("known.state", (State.RETRIED,)),
+        "is_open": is_any_sql("shown.state", State.OPEN),
+        "was_settled": is_any_sql("known.state", State.SETTLED),
+        "visible": IS_VISIBLE,
         # A queue does not tell again of what failed, nor of what was planned with it.
-        {"wanted": "found" if complete else "found OR is_open"},
+        "wanted": "found" if complete else "found OR is_open",
         # What was to be taken again and is gone has the rows it had, under their ETag.
-        {
+        **{
             name: f"""CASE
                 WHEN found THEN now.{name}
                 WHEN NOT wanted AND visible AND NOT was_settled THEN taken.{name}
                 ELSE coalesce({last}.{name}, {first}.{name}) END"""
             for name in OBJECT_COLUMNS[1:]
         },
-        {
-            "settled": "was_settled AND known.etag = etag",
-            "same": "visible AND taken.etag = etag",
-            "waits_so": "coalesce(waits AND known.etag = etag, false)",
-            "shown_so": "coalesce(shown.etag = etag, false)",
-        },
-        {
-            "overwritten": "wanted AND NOT settled AND NOT retried AND NOT same AND visible",
-            "stays": "settled OR (NOT found AND was_settled)",
-        },
-        {
-            "state": f"""CASE
-                WHEN overwritten THEN '{State.IGNORED}' WHEN stays THEN known.state
-                WHEN NOT found AND NOT visible THEN '{State.REMOVED}' ELSE '{State.FETCHED}' END"""
-        },
-        {
+        "settled": "was_settled AND known.etag = etag",
+        "same": "visible AND taken.etag = etag",
+        "waits_so": "coalesce(waits AND known.etag = etag, false)",
+        "shown_so": "coalesce(shown.etag = etag, false)",
+        "overwritten": "wanted AND NOT settled AND NOT retried AND NOT same AND visible",
+        "stays": "settled OR (NOT found AND was_settled)",
+        "state": f"""CASE
+            WHEN overwritten THEN '{State.IGNORED}' WHEN stays THEN known.state
+            WHEN NOT found AND NOT visible THEN '{State.REMOVED}' ELSE '{State.FETCHED}' END""",
+        **{
             name: f"CASE WHEN state = '{State.FETCHED}' THEN taken.`{name}` END"
             for name in TAKEN_COLUMNS
         },
-    )
-    for columns in facts:
-        objects = objects.selectExpr("*", *_named(columns))
-    return objects
+    }
+    return objects.selectExpr("*", *_named(facts))
 
 
 def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:

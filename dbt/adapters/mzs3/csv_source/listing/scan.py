@@ -36,6 +36,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.spark.settings import default_parallelism
+from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 if TYPE_CHECKING:
@@ -137,8 +138,8 @@ def object_frame(run: SourceRun, objects: list[ObjectInfo]) -> DataFrame:
 
 
 def _with_uris(run: SourceRun, listed: DataFrame) -> DataFrame:
-    uri = F.concat(F.lit(f"s3://{run.definition.location.bucket}/"), F.col("key"))
-    return listed.select(uri.alias("object"), "etag", "size", "last_modified")
+    bucket = quote_literal(f"s3://{run.definition.location.bucket}/")
+    return listed.selectExpr(f"concat({bucket}, key) AS object", "etag", "size", "last_modified")
 
 
 def _pieces(

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -17,7 +16,6 @@ from dbt.adapters.mzs3.shard.read.rows import ShardLocation, in_tasks
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.run_table import RunTable
-from dbt.adapters.mzs3.spark.tables import arrow_frame
 from dbt.adapters.mzs3.text import grouped, shown_at
 
 TABLE = "mzs3_shard_validations"
@@ -129,20 +127,21 @@ def validated(
     return Validation(shard.location.uri, moment, tuple(map(of, batches)))
 
 
-_COLUMNS = {
-    "source": "string",
-    "location": "string",
-    "as_of": "bigint",
-    "validated": "timestamp",
-    "batch": "bigint",
-    "encoding": "string",
-    "files": "bigint",
-    "compared": "bigint",
-    "differences": "bigint",
-    "differing": "string",
-    "invocation_id": "string",
-}
-_ARROW = {"string": pa.string(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", "UTC")}
+_COLUMNS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("location", pa.string()),
+        ("as_of", pa.int64()),
+        ("validated", pa.timestamp("ms", "UTC")),
+        ("batch", pa.int64()),
+        ("encoding", pa.string()),
+        ("files", pa.int64()),
+        ("compared", pa.int64()),
+        ("differences", pa.int64()),
+        ("differing", pa.string()),
+        ("invocation_id", pa.string()),
+    ]
+)
 
 
 def record(
@@ -156,8 +155,7 @@ def record(
         return
     table = RunTable(spark, schema, TABLE, _COLUMNS, "What validate: true compared of shards")
     now = time.time_ns() // 1_000_000
-    rows = arrow_frame(spark, _rows(source, validation, invocation_id, now))
-    table.append(rows.coalesce(1), now)
+    table.append(_rows(source, validation, invocation_id, now), now)
 
 
 def _rows(source: str, validation: Validation, invocation_id: str, now: int) -> pa.Table:
@@ -165,9 +163,8 @@ def _rows(source: str, validation: Validation, invocation_id: str, now: int) -> 
         "source": source,
         "location": validation.location,
         "as_of": validation.as_of,
-        "validated": datetime.fromtimestamp(now / 1000, tz=timezone.utc),
+        "validated": now,
         "invocation_id": invocation_id,
     }
     rows = [{**of_all, **vars(batch)} for batch in validation.batches]
-    fields = [(name, _ARROW[kind]) for name, kind in _COLUMNS.items()]
-    return pa.Table.from_pylist(rows, pa.schema(fields))
+    return pa.Table.from_pylist(rows, _COLUMNS)
