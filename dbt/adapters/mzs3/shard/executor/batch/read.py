@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.objects.reader import ObjectStream, RandomAccessFile, ReplacedError
 from dbt.adapters.mzs3.shard.executor.batch.write import TRUSTED, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
-from dbt.adapters.mzs3.shard.executor.structured import unstored
+from dbt.adapters.mzs3.shard.executor.structured import nearest_doubles, unstored
 from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension_name, wire_type
 
 if TYPE_CHECKING:
@@ -94,6 +94,10 @@ class _Reader:
                 "version of dbt-mzs3 may read, and its rows are in no other form; use the version "
                 "that wrote it, or a later one"
             )
+        # Of numbers that are wanted as doubles no digits are read.
+        doubles = {want.tag for want in wanted if want.kind.name == "double"}
+        numbers = (tag for tag, kind in self._columns.items() if kind.name == "numeric")
+        self._part = {} if compares else {tag: ".lossy" for tag in numbers if tag in doubles}
         self._codec = compares or (not self._structure and bool(self._columns))
         compared = len(self._columns) if self._structure and self._codec else 0
         self._count = pa.scalar(compared, pa.int64()) if validate else None
@@ -104,7 +108,7 @@ class _Reader:
         if self._codec:
             names.append("k")
         if self._structure:
-            names += [f"k_s.{tag}" for tag in self._columns]
+            names += [f"k_s.{tag}{self._part.get(tag, '')}" for tag in self._columns]
         tags = [str(want.tag) for want in self._wanted]
         if self._count is not None:
             tags.append(COMPARED)
@@ -127,7 +131,10 @@ class _Reader:
             for tag, kind in self._columns.items():
                 with self._errors_of(tag):
                     values = pc.struct_field(batch.column("k_s"), [str(tag)])
-                    structured[tag] = unstored(values, kind)
+                    if tag in self._part:
+                        structured[tag] = pc.struct_field(values, ["lossy"])
+                    else:
+                        structured[tag] = unstored(values, kind)
         if not self._codec:
             return structured
         columns = self._layout.columns
@@ -147,7 +154,10 @@ class _Reader:
     def _values(self, want: Column, found: Mapping[int, pa.Array], rows: int) -> pa.Array:
         with self._errors_of(want.tag):
             if want.tag in found:
-                return found[want.tag].cast(wire_type(want.kind))
+                values = found[want.tag]
+                if want.kind.name == "double" and pa.types.is_decimal(values.type):
+                    return nearest_doubles(values)
+                return values.cast(wire_type(want.kind))
             one = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
         return one.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
 
