@@ -88,12 +88,9 @@ def test_rows_of_one_first_hash_are_told_apart_by_the_second(
 ) -> None:
     before, rows = before_and_rows(7, VALUES)
     expected = multiset(shard_rows.changed(rows, before))
-    second = shard_rows._row_hashes
-    monkeypatch.setattr(
-        shard_rows,
-        "_row_hashes",
-        lambda *how: ["pmod(crc32(cast(c0 as string)), 2) AS h1", second(*how)[1]],
-    )
+    _, second = shard_rows._HASHES
+    first = "pmod(xxhash64(1, {}), 2) AS h1"
+    monkeypatch.setattr(shard_rows, "_HASHES", (first, second))
     assert multiset(shard_rows.changed(rows, before)) == expected
 
 

@@ -66,14 +66,38 @@ def changed(rows: DataFrame, before: DataFrame) -> DataFrame:
     rows = _cast(rows, dict.fromkeys(doubles, "double"))
     taken = before.select(*names, (-F.col(DIFF)).alias(DIFF))
     both = added(rows).unionByName(taken)
-    hashes = _row_hashes(kinds, names)
-    if hashes:
-        # Rows with one first hash are in one partition, so that to group them takes no shuffle.
-        hashed = _uneven(both.selectExpr(*names, DIFF, *hashes))
-        changes = consolidated(hashed, ["h1", *names]).drop("h1")
-    else:
+    if _has_nested(kinds):
         changes = consolidated(both, names)
+    else:
+        missed = [*_nulls(names), *_signs(decimals, names)]
+        changes = consolidated(_uneven(both, names, missed), ["h1", *names]).drop("h1")
     return _cast(changes, {name: decimals[name].simpleString() for name in doubles})
+
+
+_HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
+
+
+def _uneven(both: DataFrame, names: Sequence[str], missed: Sequence[str]) -> DataFrame:
+    """The rows of which, by their hashes h1 and h2, there may be more or fewer than there were.
+
+    `missed` is SQL of what a hash of the columns passes over: NULLs, and the sign of -0.0. Each
+    row is read once: a query that gives other rows when it is asked again can't be compared in
+    one step and written in the next. Rows with one h1 are in one partition.
+    """
+    first, second = _HASHES
+    hashed = both.selectExpr(
+        *names, DIFF, first.format(", ".join(names)), second.format(", ".join([*names, *missed]))
+    )
+    # As many partitions as can be worked on at once: they are sorted, so that none has to fit into
+    # memory. Spark's 200, of which each task writes a block, would take a third of all the time.
+    apart = hashed.repartition(default_parallelism(both.sparkSession), "h1")
+    alike = "OVER (PARTITION BY h1)"
+    of_all = (
+        f"sum({DIFF}) {alike} AS _mz_sum",
+        f"min(h2) {alike} AS _mz_least",
+        f"max(h2) {alike} AS _mz_most",
+    )
+    return apart.selectExpr("*", *of_all).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
 
 
 def _cast(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
@@ -86,21 +110,6 @@ def _cast(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
 
 def _types(rows: DataFrame) -> Mapping[str, T.DataType]:
     return {field.name: field.dataType for field in rows.schema.fields}
-
-
-def _uneven(hashed: DataFrame) -> DataFrame:
-    """The rows of which, by their two hashes, there may be more or fewer than there were.
-
-    Each is read once: a query that gives other rows when it is asked again can't be compared in
-    one step and written in the next.
-    """
-    alike = "OVER (PARTITION BY h1)"
-    of_all = (
-        f"sum({DIFF}) {alike} AS _mz_sum",
-        f"min(h2) {alike} AS _mz_least",
-        f"max(h2) {alike} AS _mz_most",
-    )
-    return hashed.selectExpr("*", *of_all).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
 
 
 def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -120,9 +129,11 @@ def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
     a column has values inside values, of which the hash passes over NULLs.
     """
     kinds = _types(changes)
-    hashes = _row_hashes(kinds, names)
-    if not hashes:
+    if _has_nested(kinds):
         return ""
+    # A hash passes over NULLs, and takes -0.0 for 0.0.
+    keys = [*names, *(f"isnull({name})" for name in names), *_signs(kinds, names)]
+    hashes = [f"xxhash64({seed}, {', '.join(keys)}) AS h{seed}" for seed in (1, 2)]
     # Halves of hashes, as sums of whole ones would be too large for 64 bits.
     halves = ("(h1 & 4294967295)", "shiftright(h1, 32)", "(h2 & 4294967295)", "shiftright(h2, 32)")
     counted = (DIFF, *(f"{DIFF} * {half}" for half in halves))
@@ -131,15 +142,21 @@ def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
     return str(row[0])
 
 
-def _row_hashes(kinds: Mapping[str, T.DataType], names: Sequence[str]) -> list[str]:
-    """SQL of two hashes of these columns, h1 and h2; none if one has values inside values."""
-    if any(isinstance(kinds[name], (T.ArrayType, T.StructType, T.MapType)) for name in names):
-        return []
-    # A hash passes over NULLs, and takes -0.0 for 0.0.
-    keys = [*names, *(f"isnull({name})" for name in names)]
+def _has_nested(kinds: Mapping[str, T.DataType]) -> bool:
+    nested = (T.ArrayType, T.StructType, T.MapType)
+    return any(isinstance(kind, nested) for kind in kinds.values())
+
+
+def _signs(kinds: Mapping[str, T.DataType], names: Sequence[str]) -> list[str]:
+    """SQL of whether a column is -0.0, for each that can be."""
     floats = [name for name in names if isinstance(kinds[name], (T.FloatType, T.DoubleType))]
-    keys += [f"coalesce({name} = 0 AND string({name}) = '-0.0', false)" for name in floats]
-    return [f"xxhash64({seed}, {', '.join(keys)}) AS h{seed}" for seed in (1, 2)]
+    return [f"coalesce({name} = 0 AND string({name}) = '-0.0', false)" for name in floats]
+
+
+def _nulls(names: Sequence[str]) -> list[str]:
+    """SQL of numbers whose bits are which of the columns are NULL."""
+    bits = [f"if(isnull({name}), {1 << place % 63}L, 0L)" for place, name in enumerate(names)]
+    return [" | ".join(bits[start : start + 63]) for start in range(0, len(bits), 63)]
 
 
 def repeated(rows: DataFrame) -> DataFrame:
