@@ -46,7 +46,7 @@ from dbt.adapters.mzs3.shard.executor.batch.write import (
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import ACL_ITEM, Type, list_of, map_of, record_of
 
-INTEGER, BIGINT, TEXT = Type("integer"), Type("bigint"), Type("text")
+INTEGER, BIGINT, TEXT, DOUBLE = Type("integer"), Type("bigint"), Type("text"), Type("double")
 NUMERIC = Type("numeric", precision=10, scale=2)
 KINDS = [INTEGER, TEXT, NUMERIC]
 ROWS = [[1, None, 3], ["a", "b", None], [Decimal("1.50"), None, Decimal("-2.25")]]
@@ -112,6 +112,24 @@ def test_a_column_that_a_file_lacks_has_its_default(encoding: Encoding) -> None:
     found = read(data, [wanted(9, INTEGER, default), wanted(8, TEXT)])
     assert found.column("9").to_pylist() == [50, 50, 50]
     assert found.column("8").to_pylist() == [None, None, None]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_numbers_may_be_read_as_doubles(encoding: Encoding) -> None:
+    numbers = [Decimal(f"{n}.{n % 100:02}") for n in range(-20_000, 20_000)]
+    kinds, columns = [NUMERIC, INTEGER], [[*numbers, None], [*range(40_000), None]]
+    [data] = written(BatchLayout(tagged(*kinds), encoding), [rows_of(kinds, columns)])
+    sources = [Counting(data), Counting(data)]
+    digits, doubles = (
+        pa.Table.from_batches(list(read_batch(source, [wanted(0, kind), wanted(1, whole)])))
+        for source, kind, whole in zip(sources, (NUMERIC, DOUBLE), (INTEGER, DOUBLE), strict=True)
+    )
+    assert doubles.column("0").to_pylist() == [*map(float, numbers), None]
+    assert doubles.column("1").to_pylist() == [*map(float, range(40_000)), None]
+    assert digits.column("0").to_pylist() == columns[0]
+    if encoding != "codec":
+        # The digits are not fetched then.
+        assert sources[1].count < 0.8 * sources[0].count
 
 
 def test_a_version_that_is_not_trusted_is_read_from_the_codec() -> None:

@@ -28,6 +28,7 @@ from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
     added,
+    as_compared,
     changed,
     digest_of,
     in_wire_type,
@@ -258,7 +259,8 @@ class _Run:
         rows = model_rows(self.frame, columns)
         ordered = [F.lit(moment).cast("bigint").alias("t"), "d", *rows.columns]
         if self.options.mode == "diff" and any(batch.files for batch in state.batches):
-            before = changes_in(self.spark, self.shard, state.batches, columns)
+            compared = list(map(as_compared, columns))
+            before = changes_in(self.spark, self.shard, state.batches, compared)
             changes = changed(rows, before).select(ordered)
             return parts_of_changes(changes, keys, parts, state.batches)
         new = in_parts(added(rows).select(ordered), parts or default_parallelism(self.spark))

@@ -34,7 +34,7 @@ from dbt.adapters.mzs3.shard.executor.batch.footer import (
 )
 from dbt.adapters.mzs3.shard.executor.batch.write import TRUSTED, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
-from dbt.adapters.mzs3.shard.executor.structured import unstored
+from dbt.adapters.mzs3.shard.executor.structured import nearest_doubles, unstored
 from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension_name, wire_type
 
 if TYPE_CHECKING:
@@ -117,6 +117,10 @@ class BatchReader:
                 "version of dbt-mzs3 may read, and its rows are in no other form; use the version "
                 "that wrote it, or a later one"
             )
+        # Of numbers that are wanted as doubles no digits are read.
+        doubles = {want.tag for want in wanted if want.kind.name == "double"}
+        numbers = (tag for tag, kind in self._columns.items() if kind.name == "numeric")
+        self._part = {} if both else {tag: ".lossy" for tag in numbers if tag in doubles}
         self._codec = both or (not self._structure and bool(self._columns))
         if both and not (self._structure and layout.has_codec):
             self._columns = {}
@@ -143,7 +147,7 @@ class BatchReader:
     def _names(self) -> list[str]:
         names = ["k"] if self._codec else []
         if self._structure:
-            names += [f"k_s.{tag}" for tag in self._columns]
+            names += [f"k_s.{tag}{self._part.get(tag, '')}" for tag in self._columns]
         return names
 
     def _pieces(
@@ -175,7 +179,10 @@ class BatchReader:
         for tag, kind in self._columns.items():
             with self.errors_of(tag):
                 values = pc.struct_field(batch.column("k_s"), [str(tag)])
-                found[tag] = unstored(values, kind)
+                if tag in self._part:
+                    found[tag] = pc.struct_field(values, ["lossy"])
+                else:
+                    found[tag] = unstored(values, kind)
         return found
 
     def _messages(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
@@ -188,7 +195,10 @@ class BatchReader:
     def _values(self, want: Column, found: Mapping[int, pa.Array], rows: int) -> pa.Array:
         with self.errors_of(want.tag):
             if want.tag in found:
-                return found[want.tag].cast(wire_type(want.kind))
+                values = found[want.tag]
+                if want.kind.name == "double" and pa.types.is_decimal(values.type):
+                    return nearest_doubles(values)
+                return values.cast(wire_type(want.kind))
             one = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
         return one.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
 

@@ -1,0 +1,110 @@
+"""The changes between two multisets of rows, against a comparison of each row by all columns."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.shard import rows as shard_rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.light]
+
+# Few values of each column, so that rows repeat, and come and go; a hash may take some for others.
+VALUES: dict[str, list[Any]] = {
+    "c0 int": [None, 0, 1],
+    "c1 string": [None, "", "a", "ab"],
+    "c2 string": [None, "", "b", "ab"],
+    "c3 double": [None, 0.0, -0.0, float("nan"), float("inf")],
+    "c4 float": [0.0, -0.0, 1.5],
+    "c5 decimal(12,2)": [None, Decimal("0.00"), Decimal("1.10"), Decimal("-9999999999.99")],
+    "c6 decimal(38,10)": [None, Decimal("1.1"), Decimal("1.1000000001")],
+    "c7 binary": [None, b"", b"\0", b"\0\0"],
+    "c8 boolean": [None, True, False],
+}
+NESTED: dict[str, list[Any]] = {
+    "c0 array<int>": [None, [], [None], [1, None], [None, 1]],
+    "c1 struct<a: int, b: double>": [None, (None, 0.0), (1, -0.0), (1, 0.0)],
+    "c2 decimal(4,1)": [None, Decimal("1.5")],
+}
+
+
+def drawn(chance: random.Random, values: dict[str, list[Any]], count: int) -> list[Any]:
+    """Few distinct rows, in any order, some of them many times."""
+    distinct = [tuple(map(chance.choice, values.values())) for _ in range(count // 3)]
+    return chance.choices(distinct, k=count)
+
+
+def multiset(changes: Any) -> Counter[str]:
+    return Counter({repr(row[:-1]): row[-1] for row in map(tuple, changes.collect())})
+
+
+@pytest.fixture
+def before_and_rows(spark: Any) -> Callable[..., tuple[Any, Any]]:
+    """The changes that a shard has, of which some cancel out, and the rows of a model."""
+
+    def make(seed: int, values: dict[str, list[Any]]) -> tuple[Any, Any]:
+        chance = random.Random(seed)
+        rows = drawn(chance, values, 300)
+        stored = [(*row, chance.choice([-1, 1, 1, 2])) for row in chance.choices(rows, k=200)]
+        stored += [(*row, 1) for row in rows[:200]]
+        stored += [(*row, 1) for row in drawn(chance, values, 30)]
+        columns = ", ".join(values)
+        before = spark.createDataFrame(stored, f"{columns}, d bigint").repartition(3)
+        return before, spark.createDataFrame(rows, columns).repartition(2)
+
+    return make
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("values", [VALUES, NESTED], ids=["plain", "nested"])
+def test_a_diff_is_what_a_comparison_by_all_columns_finds(
+    before_and_rows: Callable[..., tuple[Any, Any]], values: dict[str, list[Any]], seed: int
+) -> None:
+    before, rows = before_and_rows(seed, values)
+    taken = before.withColumn("d", -F.col("d"))
+    exact = shard_rows.consolidated(shard_rows.added(rows).unionByName(taken), rows.columns)
+    expected = multiset(exact)
+    assert len(expected) > 20
+    assert multiset(shard_rows.changed(rows, before)) == expected
+    # Numbers of few digits come from files as doubles.
+    few = ("decimal(12,2)", "decimal(4,1)")
+    doubles = [
+        F.col(name).cast("double").alias(name) if kind in few else name
+        for name, kind in before.dtypes
+    ]
+    changes = shard_rows.changed(rows, before.select(*doubles))
+    assert changes.schema == exact.schema
+    assert multiset(changes) == expected
+
+
+def test_rows_of_one_first_hash_are_told_apart_by_the_second(
+    before_and_rows: Callable[..., tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, rows = before_and_rows(7, VALUES)
+    expected = multiset(shard_rows.changed(rows, before))
+    _, second = shard_rows._HASHES
+    first = "pmod(xxhash64(1, {}), 2) AS h1"
+    monkeypatch.setattr(shard_rows, "_HASHES", (first, second))
+    assert multiset(shard_rows.changed(rows, before)) == expected
+
+
+def test_only_rows_that_may_have_changed_are_compared_by_all_columns(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consolidated, compared = shard_rows.consolidated, []
+
+    def counting(changes: Any, names: Any) -> Any:
+        compared.append(changes.count())
+        return consolidated(changes, names)
+
+    monkeypatch.setattr(shard_rows, "consolidated", counting)
+    before = spark.sql("select id as c0, 'a' as c1, 1L as d from range(1000)")
+    rows = spark.sql("select id as c0, if(id = 7, 'b', 'a') as c1 from range(1000)")
+    assert multiset(shard_rows.changed(rows, before)) == {"(7, 'a')": -1, "(7, 'b')": 1}
+    assert compared == [2]
