@@ -232,7 +232,7 @@ class Intake:
 
 
 def read_intake(read: ConfigReader) -> Intake:
-    """What `on_overwrite`, `max_objects_per_run` and `max_bytes_per_run` declare."""
+    """What `on_overwrite` and the keys that end in `_per_run` declare."""
     is_auto = read.given.get("max_bytes_per_run") == AUTO
     minutes = read("minutes_per_run", whole_number(1)) or MINUTES_PER_RUN
     if "minutes_per_run" in read.given and not is_auto:
