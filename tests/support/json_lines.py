@@ -1,6 +1,6 @@
 """Objects of JSON lines: reading one in chunks of any size, and lines that are hard to read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -96,3 +96,8 @@ def read_records(
             done += records.count
     assert sorted([*good, *bad]) == list(range(1, done + 1))
     return good, bad
+
+
+def as_bits(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The rows, floats as their bits, so that NaN equals itself and -0 differs from 0."""
+    return [tuple(repr(v) if isinstance(v, float) else v for v in row) for row in rows]

@@ -170,8 +170,7 @@ def test_a_limit_of_bytes_takes_what_fits_and_always_one(lake):
     lake.put("2.csv", "id\n2\n")
     lake.put("3.csv", "id\n3\n")
     lake.external = {"max_bytes_per_run": 9}
-    first = lake.ingest()
-    assert first.line().endswith("; 2 objects (10 B) wait: about 2 more runs")
+    assert lake.ingest().line().endswith("; 2 objects (10 B) wait: about 2 more runs")
     assert [lake.ingest().objects for _ in range(3)] == [1, 1, 0]
     assert len(lake.rows()) == 52
 
