@@ -1,7 +1,7 @@
 """Globs over keys, checked against a matcher that tries everything."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.pattern import Pattern
@@ -25,6 +25,7 @@ keys = st.text("ab/*.", max_size=6)
         ("x{,.gz}", ["x", "x.gz"], ["x."]),
         ("{a,b{c,d}}", ["a", "bc", "bd"], ["b", "ac"]),
         ("{**/,}a", ["a", "x/a"], ["xa"]),
+        ("*{,x}*", ["ab", "axb"], ["a/b"]),
         ("[ab]1", ["a1", "b1"], ["c1", "ab1"]),
         ("[!ab]1", ["c1"], ["a1", "b1", "/1"]),
         ("[a-c]", ["b"], ["d", "-"]),
@@ -95,6 +96,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces, min_size=1, max_size=5).map("".join), keys)
+@example("*{,/**}*/", "a/b/")
 def test_it_takes_what_a_slow_matcher_takes(pattern, key):
     if pattern.startswith("/"):
         return
@@ -123,8 +125,13 @@ def _braces(pattern):
     return [
         plain
         for option in options
-        for plain in _braces(pattern[:start] + option + pattern[close + 1 :])
+        for plain in _braces(_joined(_joined(pattern[:start], option), pattern[close + 1 :]))
     ]
+
+
+def _joined(left, right):
+    """Stars on both sides of a brace are a run of any name: as three are, and two are not."""
+    return f"{left}*{right}" if left.endswith("*") and right.startswith("*") else left + right
 
 
 def _slow(pattern, key, at_start):
