@@ -108,3 +108,16 @@ def test_only_rows_that_may_have_changed_are_compared_by_all_columns(
     rows = spark.sql("select id as c0, if(id = 7, 'b', 'a') as c1 from range(1000)")
     assert multiset(shard_rows.changed(rows, before)) == {"(7, 'a')": -1, "(7, 'b')": 1}
     assert compared == [2]
+
+
+def test_numbers_of_few_digits_have_their_default_and_are_widened(
+    persist: Callable[..., Any], rows: Callable[..., Any]
+) -> None:
+    assert persist("select 1 as id, 5 as n", 10).rows == 1
+    priced = "select 1 as id, cast(5 as decimal(12, 2)) as n, cast({} as decimal(4, 1)) as price"
+    defaults = {"price": "cast(1.5 as decimal(4, 1))"}
+    assert persist(priced.format(1.5), 20, column_defaults=defaults).rows == 0
+    assert persist(priced.format(-2.5), 30).rows == 2
+    assert persist(priced.format(-2.5), 40).rows == 0
+    assert rows() == [(1, Decimal("5.00"), Decimal("-2.5"))]
+    assert rows(20) == [(1, Decimal("5.00"), Decimal("1.5"))]
