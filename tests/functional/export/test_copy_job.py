@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from py4j.java_gateway import GatewayClient  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from support.faulty_s3 import FaultyS3, connection_to
 from support.real_stores import objects_in
 
-from dbt.adapters.mzs3.errors import ConfigError, LocationError, Mzs3Error, S3Error
+from dbt.adapters.mzs3.errors import ConfigError, CopyError, LocationError, Mzs3Error, S3Error
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.export import CopyResult
@@ -245,20 +246,36 @@ def test_a_failing_query_says_why_and_leaves_nothing(
 def test_s3_is_asked_while_the_query_is_planned(
     copy: Copy, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned = threading.Event()
+    planned, asked = threading.Event(), threading.Event()
 
     def planning(*arguments: Any) -> PlannedRows:
+        assert asked.wait(60)
         rows = plan_rows(*arguments)
         planned.set()
         return rows
 
     def asking(*arguments: Any) -> Preflight:
+        asked.set()
         assert planned.wait(60)
         return prepare(*arguments)
 
     monkeypatch.setattr(job, "plan_rows", planning)
     monkeypatch.setattr(job, "prepare", asking)
     assert copy("select 1 as a", f"s3://{bucket}/e").rows == 1
+
+
+def test_a_query_that_can_not_be_planned_is_told_as_any_failure(
+    copy: Copy, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def planning(*arguments: Any) -> PlannedRows:
+        raise PySparkException("[NO_PLAN] there is none")
+
+    monkeypatch.setattr(job, "plan_rows", planning)
+    with pytest.raises(CopyError) as failure:
+        copy("select 1 as a", f"s3://{bucket}/e")
+    text = str(failure.value)
+    assert text.startswith(f"model.test.export: the export to s3://{bucket}/e/ failed: [NO_PLAN]")
+    assert text.endswith("Nothing of this export is visible, and no upload is left open")
 
 
 def test_a_query_is_planned_by_few_calls_into_the_jvm(

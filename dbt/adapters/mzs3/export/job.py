@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.export.progress import Progress
 from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all
 from dbt.adapters.mzs3.rows.batches import RestartReason
-from dbt.adapters.mzs3.spark.failure import executor_error, explain
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism, speculates
 from dbt.adapters.mzs3.text import followed_by
@@ -77,16 +77,27 @@ def copy_to_s3(
         )
         prepared = beside.submit(_prepared, export, client)
         with RunMonitor(spark, export, context, cancelled) as monitor:
-            rows = plan_rows(frame, parts, export.partition_by)
-            prefix, preflight = prepared.result()
-            if preflight.finished is not None:
-                monitor.recovered(preflight.finished)
+            try:
+                rows = _planned(export, frame, parts)
+            finally:
+                # An earlier run that was completed is told of, whatever becomes of this one.
+                prefix, preflight = prepared.result()
+                if preflight.finished is not None:
+                    monitor.recovered(preflight.finished)
             export.check_kept_partitions(preflight)
             with monitor.progress() as progress, interruptible(spark, cancelled):
                 run = _Run(export, rows, prefix, preflight, progress, monitor)
                 if parsed.on_existing == "resume" and preflight.existing is not None:
                     return run.compared_with(preflight.existing)
                 return run.to_the_end()
+
+
+def _planned(export: Export, frame: DataFrame, parts: int) -> PlannedRows:
+    """The rows of `plan_rows`; CopyError where Spark fails."""
+    try:
+        return plan_rows(frame, parts, export.partition_by)
+    except SPARK_FAILURES as exc:
+        raise _with_remains(export, exc, None, cancelled=False) from exc
 
 
 def _prepared(export: Export, client: Future[S3Client]) -> tuple[Prefix, Preflight]:

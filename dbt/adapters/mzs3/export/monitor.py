@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.export.progress import Progress, Snapshot
 from dbt.adapters.mzs3.export.running_view import VIEW, RunningEntry, RunningView
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
 from dbt.adapters.mzs3.spark.engine import engine_of
-from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.text import grouped, shown_bytes, shown_duration
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class RunMonitor:
     def _warn(self, failed: str, relation: str, exc: Exception) -> None:
         warning = (
             f"this run {failed} in {self._context.schema}.{relation}, and is otherwise as the log "
-            f"says: {explain(exc)}"
+            f"says: {readable(exc)}"
         )
         with contextlib.suppress(Exception):
             self._context.tell(copy_warning(**self._about, warning=warning))

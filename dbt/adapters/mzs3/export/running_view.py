@@ -34,6 +34,7 @@ EVERY_S = 10.0
 DEAD_S = 60.0
 """After how long without a word of it the view tells that an export is dead."""
 _KEPT_S = 24 * 3600.0
+"""How long the view shows that."""
 _LOOKS = 3
 
 
@@ -138,7 +139,8 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
     rows = rows or [(None,) * len(_COLUMNS)]
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
     names = ", ".join(map(quote_identifier, _COLUMNS))
-    return f"SELECT {selected} FROM VALUES {values} AS copies({names}) WHERE `run` IS NOT NULL"
+    told = f"`run` IS NOT NULL AND {silent} <= {int(_KEPT_S * 1000)}"
+    return f"SELECT {selected} FROM VALUES {values} AS copies({names}) WHERE {told}"
 
 
 def _literal(value: str | float | None) -> str:

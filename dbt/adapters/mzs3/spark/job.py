@@ -36,6 +36,9 @@ SHIPPED = (
     "text",
 )
 
+# A worker keeps the code of so many kinds of tasks, 1 MB each.
+_KEPT_CODE = 8
+
 OnBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -92,6 +95,8 @@ def shipped(make: Callable[..., OnBatches], *arguments: Any) -> OnBatches:
         loaded = vars(pickle).setdefault("_of_dbt_mzs3", {})  # lives as long as the worker
         if version not in loaded:
             loaded[version] = pickle.loads(code)  # noqa: S301 - our own
+            while len(loaded) > _KEPT_CODE:
+                del loaded[next(iter(loaded))]
         ours = loaded[version]
 
         class Unpickler(pickle.Unpickler):
