@@ -1,7 +1,8 @@
 """Chunks of whole lines of JSON as columns, read by pyarrow; what it lets pass is checked.
 
 pyarrow's reader does not look at where lines end, takes NaN for JSON, ends at a NUL byte, does
-not check UTF-8, reads numbers out of range as others, and tells no missing key from a NULL.
+not check UTF-8, reads numbers out of range as others, and tells no missing key from a NULL. As
+decimals it reads numbers modulo a power of 2, and what is far behind the point from anywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from dbt.adapters.mzs3.csv_source.executor.convert import is_special
+from dbt.adapters.mzs3.csv_source.executor.convert import WIDE_DIGITS, is_special
 from dbt.adapters.mzs3.csv_source.executor.encoding import invalid_utf8
 
 # In a line that is one or more whole objects no other begins that ends in another line.
@@ -27,6 +28,12 @@ _TINY = {
     pa.float32(): re.compile(rb":[ \t\r]*-?[0-9][0-9.]*[eE]-0*(?:[2-9][0-9]|[1-9][0-9]{2})|0{20}"),
     pa.float64(): re.compile(rb":[ \t\r]*-?[0-9][0-9.]*[eE]-0*[1-9][0-9]{2}|0{100}"),
 }
+# What would have to lose more digits than a decimal has: pyarrow divides by a power of ten that
+# is in no table, and may crash. Also in a string, and with escapes, as it reads those as decimals.
+_FAR_BEHIND_POINT = (
+    r':[ \t\r]*(?:-?[0-9.]+[eE]-0*[1-9][0-9]|"[+-]?[0-9.]+[eE]-[0-9]+"|"?[+-]?[0-9.]{40})'
+    r"|\\u00(?:2[dDeE]|3[0-9]|[46]5)"
+)
 # A NULL behind a key whose end is not an escaped quote.
 _NULL = re.compile(rb'(?<!\\)": ?null')
 _BRACKET = re.compile(rb"[][{}]")
@@ -59,6 +66,8 @@ def read_lines(
     """
     if not _is_plain(data):
         return None
+    if any(map(pa.types.is_decimal, types.values())) and _matches(data, _FAR_BEHIND_POINT):
+        return None
     try:
         if nested:
             _read(data, {}, "ignore")  # or what is in them would not be looked at
@@ -66,6 +75,11 @@ def read_lines(
         arrays = _read(data, types, "ignore" if others else "error")
         for array in arrays:
             _require_exact(array, data)
+        arrays = [
+            # This checks the precision.
+            pc.cast(array, kind) if pa.types.is_decimal(kind) else array
+            for array, kind in zip(arrays, types.values(), strict=True)
+        ]
     except ValueError:
         return None
     if len(arrays[0]) != _records_in(data) or not _all_there(data, types, arrays):
@@ -107,8 +121,12 @@ def _is_plain(data: bytes) -> bool:
         return False
     if (b"NaN" in data or b"Inf" in data) and _NO_NUMBER.search(data):
         return False
+    return _matches(data, _LINES)
+
+
+def _matches(data: bytes, pattern: str) -> bool:
     # pyarrow's expressions match in time linear in the data, whatever is in it.
-    return bool(pc.match_substring_regex(pa.scalar(data), _LINES).as_py())
+    return bool(pc.match_substring_regex(pa.scalar(data), pattern).as_py())
 
 
 def _records_in(data: bytes) -> int:
@@ -120,7 +138,7 @@ def _records_in(data: bytes) -> int:
 
 
 def _read(data: bytes, types: Mapping[str, pa.DataType], unexpected: str) -> list[pa.Array]:
-    schema = pa.schema(list(types.items()))
+    schema = pa.schema([(name, _read_as(kind)) for name, kind in types.items()])
     parse = json.ParseOptions(
         explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior=unexpected
     )
@@ -129,10 +147,20 @@ def _read(data: bytes, types: Mapping[str, pa.DataType], unexpected: str) -> lis
     return [column.combine_chunks() for column in table.columns]
 
 
+def _read_as(kind: pa.DataType) -> pa.DataType:
+    """The type itself, or a decimal so narrow for its 256 bits that no number overflows.
+
+    The reader counts a number's digits, and then those behind the point are put to it.
+    """
+    if pa.types.is_decimal(kind):
+        return pa.decimal256(WIDE_DIGITS - kind.scale, kind.scale)
+    return kind
+
+
 def _require_exact(array: pa.Array, data: bytes) -> None:
     """Raise ValueError for a value that may not be that of the text."""
     kind = array.type
-    if pa.types.is_decimal(kind) or pa.types.is_string(kind):
+    if pa.types.is_string(kind):
         array.validate(full=True)
     if (
         pa.types.is_floating(kind)
