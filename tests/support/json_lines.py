@@ -35,7 +35,7 @@ _SCALARS = [
     *("[1,]", '{"a":{"k1":1}}'),
 ]
 _KEYS = [*(f'"k{number}"' for number in range(len(TYPES))), '"k\\u0030"', '"other"', '"":', "k0"]
-_SPACE = st.sampled_from(["", "", "", " ", "\t", "\r", "  "])
+SPACE = st.sampled_from(["", "", "", " ", "\t", "\r", "  "])
 
 
 @st.composite
@@ -52,7 +52,7 @@ def _lines(draw: Any) -> str:
         pairs[place] = (draw(st.sampled_from(_KEYS)), draw(st.sampled_from(_SCALARS)))
     if draw(st.booleans()):
         pairs.append(('"extra"', draw(st.sampled_from(_SCALARS))))
-    space = draw(_SPACE)
+    space = draw(SPACE)
     inside = f",{space}".join(f"{name}:{space}{value}" for name, value in pairs)
     return f"{space}{{{inside}{space}}}{space}"
 

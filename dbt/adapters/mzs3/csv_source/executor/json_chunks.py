@@ -25,8 +25,11 @@ _RECORD = re.compile(rb"^[ \t\r]*\{", re.MULTILINE)
 _NO_NUMBER = re.compile(rb"[:,\[][ \t\r]*-?(?:NaN|Inf(?:inity)?)[ \t\r]*[,}\]]")
 # What may be too small for the type, and so be read as 0; nearly no other number is so written.
 _TINY = {
-    pa.float32(): re.compile(rb":[ \t\r]*-?[0-9][0-9.]*[eE]-0*(?:[2-9][0-9]|[1-9][0-9]{2})|0{20}"),
-    pa.float64(): re.compile(rb":[ \t\r]*-?[0-9][0-9.]*[eE]-0*[1-9][0-9]{2}|0{100}"),
+    kind: re.compile(rb":[ \t\r]*-?(?:[0-9][0-9.]*[eE]-0*(?:%b)|0\.0{%d})" % far)
+    for kind, far in {
+        pa.float32(): (rb"[2-9][0-9]|[1-9][0-9]{2}", 20),
+        pa.float64(): (rb"[1-9][0-9]{2}", 100),
+    }.items()
 }
 # What would have to lose more digits than a decimal has: pyarrow divides by a power of ten that
 # is in no table, and may crash. Also in a string, and with escapes, as it reads those as decimals.
@@ -35,7 +38,7 @@ _FAR_BEHIND_POINT = (
     r"|\\u00(?:2[dDeE]|3[0-9]|[46]5)"
 )
 # A NULL behind a key whose end is not an escaped quote.
-_NULL = re.compile(rb'(?<!\\)": ?null')
+_NULL = re.compile(rb'(?<!\\)"[ \t\r]*:[ \t\r]*null')
 _BRACKET = re.compile(rb"[][{}]")
 _ESCAPES = {b"\\": b"\\\\", b'"': b'\\"', b"\t": b"\\t", b"\r": b"\\r"}
 # How many objects and arrays may be inside each other.
@@ -177,8 +180,9 @@ def _all_there(data: bytes, types: Mapping[str, pa.DataType], arrays: Sequence[p
     """
     pairs = zip(types.items(), arrays, strict=True)
     sought = {name: kind for (name, kind), array in pairs if array.null_count}
-    if any(":" in name for name in sought):
-        return False  # it may look like a NULL itself
+    if any(name.startswith(":") for name in sought):
+        # What is replaced in a string is at its start, as in ":null", and it begins so then.
+        return False
     for stand_in in {_stand_in(kind) for kind in sought.values()}:
         same = {name: kind for name, kind in sought.items() if _stand_in(kind) == stand_in}
         filled = _NULL.sub(b'":' + stand_in, data)
