@@ -12,13 +12,20 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, Reject
 from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
 from support.stored_objects import stored
 
-TYPES = ("string", "boolean", "bigint", "double", "float", "decimal(9,2)", "date")
+TYPES = (
+    *("string", "boolean", "bigint", "double", "float", "decimal(9,2)", "date"),
+    *("decimal(38,18)", "decimal(38,2)"),
+)
 """Of the keys `k0`, `k1` and so on."""
 
 _SCALARS = [
     *("null", "true", "false", "0", "-0", "7", "1.50", "1e2", "1E-2", "1e400", "1e-400", "1e-50"),
     *("123456789012345678901234567890", "0.1000000000000000055511151231257827", "12345678.90"),
     *("9223372036854775807", "9223372036854775808", "3.4e39", f"0.{'0' * 400}1", "-1.005"),
+    *("400000000000000000000", "4e20", "4e18", "9e75", "4e57", "1e-18", "-1e-19", '"4\\u006520"'),
+    *(f"4{'0' * zeros}" for zeros in (18, 19, 20, 35, 36, 37, 38, 57, 58, 74, 75, 76)),
+    *("9" * 36, f"{'9' * 36}.99", f"{'9' * 20}.{'9' * 18}", f"0.{'1' * 38}", f"1.{'0' * 60}"),
+    *('"4e20"', '"4E57"', '"1e-2147483600"', "1e-2147483600", '"1\\u0065-2147483600"'),
     *("NaN", "Infinity", "-Inf", "01", "+1", ".5", "1.", "0x1", "nul", "", " 5 "),
     *('"a"', '""', '"7"', '" 1.5 "', '"true"', '"NaN"', '"2024-02-29"', '"2023-02-29"'),
     *('"1e-400"', '"\\u0000"', '"\\u00e9"', '"\\ud83d\\ude00"', '"\\ud800"', '"\\udc00"'),
@@ -28,14 +35,14 @@ _SCALARS = [
     *("[1,]", '{"a":{"k1":1}}'),
 ]
 _KEYS = [*(f'"k{number}"' for number in range(len(TYPES))), '"k\\u0030"', '"other"', '"":', "k0"]
-_SPACE = st.sampled_from(["", "", "", " ", "\t", "\r", "  "])
+SPACE = st.sampled_from(["", "", "", " ", "\t", "\r", "  "])
 
 
 @st.composite
 def _lines(draw: Any) -> str:
     """A record of the keys, or nearly one."""
     names = [f'"k{number}"' for number in range(len(TYPES))]
-    good = ['"a"', "true", "7", "1.5", "0", "12.50", '"2024-02-29"']
+    good = ['"a"', "true", "7", "1.5", "0", "12.50", '"2024-02-29"', "1.5", "2.25"]
     values = dict(zip(names, good, strict=True))
     for name in draw(st.lists(st.sampled_from(names), max_size=2)):
         values[name] = draw(st.sampled_from(_SCALARS))
@@ -45,7 +52,7 @@ def _lines(draw: Any) -> str:
         pairs[place] = (draw(st.sampled_from(_KEYS)), draw(st.sampled_from(_SCALARS)))
     if draw(st.booleans()):
         pairs.append(('"extra"', draw(st.sampled_from(_SCALARS))))
-    space = draw(_SPACE)
+    space = draw(SPACE)
     inside = f",{space}".join(f"{name}:{space}{value}" for name, value in pairs)
     return f"{space}{{{inside}{space}}}{space}"
 

@@ -53,6 +53,9 @@ def test_auto_takes_what_can_be_fetched_in_ten_minutes_or_as_many_as_are_said(mo
         ({"max_bytes_per_run": 1.5},
          "external.max_bytes_per_run must be a number of bytes or a text such as '256MB', not "
          "1.5"),
+        ({"max_bytes_per_run": "Auto", "minutes_per_run": 5},
+         "external.max_bytes_per_run must be auto, a number of bytes or a text such as '256MB', "
+         "not 'Auto'"),
         ({"max_bytes_per_run": "auto", "minutes_per_run": 0},
          "external.minutes_per_run must be a whole number, 1 or more, not 0"),
         ({"minutes_per_run": 5},

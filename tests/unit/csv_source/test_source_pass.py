@@ -7,6 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.csv_source import epoch as csv_source_epoch
+from dbt.adapters.mzs3.csv_source.config import Intake
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.csv_source.fetch import EpochRows
@@ -123,6 +124,17 @@ def test_skipping_is_offered_where_it_helps(this, monkeypatch, cause, offered):
     text, _, way_out = str(raised.value).partition("; or go on without it after: ")
     assert text == "object s3://b/k: wrong"
     assert ("skip_s3_objects" in way_out) is offered
+
+
+def test_what_is_not_known_of_later_runs_fails_no_run(this, monkeypatch):
+    def fail(*_):
+        raise PySparkException("the cluster is gone")
+
+    monkeypatch.setattr(csv_source_epoch, "run_limits", fail)
+    this.run.definition.intake = Intake(minutes=10)
+    report = this._epoch(SimpleNamespace(**{**vars(BATCH), "waiting_objects": 3}))
+    assert (report.rows, report.waiting_objects, report.waiting_runs) == (1, 3, 1)
+    assert not never_committed(this)
 
 
 def test_a_full_listing_is_not_on_record_without_the_lock(this, monkeypatch):

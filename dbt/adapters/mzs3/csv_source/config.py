@@ -233,16 +233,30 @@ class Intake:
 
 def read_intake(read: ConfigReader) -> Intake:
     """What `on_overwrite` and the keys that end in `_per_run` declare."""
-    is_auto = read.given.get("max_bytes_per_run") == AUTO
+    size = read.given.get("max_bytes_per_run")
+    is_auto = size == AUTO
     minutes = read("minutes_per_run", whole_number(1)) or MINUTES_PER_RUN
-    if "minutes_per_run" in read.given and not is_auto:
+    if "minutes_per_run" in read.given and not _is_word(size):
         read.note(f"minutes_per_run needs max_bytes_per_run: {AUTO} beside it")
     return Intake(
         on_overwrite=read("on_overwrite", member(OnOverwrite)) or OnOverwrite.FAIL,
         max_objects=read("max_objects_per_run", whole_number(1)),
-        max_bytes=None if is_auto else read("max_bytes_per_run", parse_size),
+        max_bytes=None if is_auto else read("max_bytes_per_run", _bytes_per_run),
         minutes=minutes if is_auto else None,
     )
+
+
+def _is_word(size: object) -> bool:
+    """Whether a size is perhaps `auto`, and no number."""
+    return isinstance(size, str) and not re.match(r"\s*\d", size)
+
+
+def _bytes_per_run(value: object) -> int:
+    if _is_word(value):
+        raise ValueError(
+            f"must be {AUTO}, a number of bytes or a text such as '256MB', not {value!r}"
+        )
+    return parse_size(value)
 
 
 def read_format(read: ConfigReader) -> tuple[str, ConfigReader]:

@@ -7,7 +7,7 @@ declared void before a new listing takes its objects under a new number.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -30,7 +30,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.ledger.ledger import LISTING_IS_LOST, Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import EpochPlan, new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import listing_name, object_frame
-from dbt.adapters.mzs3.csv_source.listing.throttle import run_limits
+from dbt.adapters.mzs3.csv_source.listing.throttle import Limits, run_limits
 from dbt.adapters.mzs3.csv_source.queue.announced import look_again, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 from dbt.adapters.mzs3.csv_source.report import IngestReport, objects_hint
@@ -109,8 +109,12 @@ class Pass:
         report = self._take(batch) if batch.objects else IngestReport(definition.name)
         if not batch.waiting_objects:
             return report
-        # With what this epoch has shown of the time that it takes.
-        limits = run_limits(self.ledger, definition.intake)
+        limits = Limits()
+        # The rows are committed, and there is more to do for them: for a number that is shown and
+        # no more, no run fails.
+        with suppress(*SPARK_FAILURES):
+            # With what this epoch has shown of the time that it takes.
+            limits = run_limits(self.ledger, definition.intake)
         return replace(
             report,
             waiting_objects=batch.waiting_objects,

@@ -49,6 +49,20 @@ def test_what_a_run_takes_in_ten_minutes(last, load):
     assert allowance(last, TEN) == load
 
 
+@pytest.mark.parametrize(
+    ("last", "load"),
+    [
+        # What each run costs is most of an epoch of seconds, however short a run is to be.
+        ([Fetched(OBJECT_BYTES, 7)] * 5, FIRST_BYTES),
+        ([Fetched(OBJECT_BYTES, 59)] * 5, FIRST_BYTES),
+        ([Fetched(OBJECT_BYTES, MINUTE)] * 5, OBJECT_BYTES),
+        ([Fetched(10 * GB, 30)], 20 * GB),
+    ],
+)
+def test_what_a_run_takes_in_a_minute(last, load):
+    assert allowance(last, MINUTE) == load
+
+
 @given(some_epochs, times, st.data())
 def test_more_was_fetched_and_no_less_is_taken(last, time, data):
     which = data.draw(st.integers(0, len(last) - 1))

@@ -1,7 +1,8 @@
 """Chunks of whole lines of JSON as columns, read by pyarrow; what it lets pass is checked.
 
 pyarrow's reader does not look at where lines end, takes NaN for JSON, ends at a NUL byte, does
-not check UTF-8, reads numbers out of range as others, and tells no missing key from a NULL.
+not check UTF-8, reads numbers out of range as others, and tells no missing key from a NULL. As
+decimals it reads numbers modulo a power of 2, and what is far behind the point from anywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from dbt.adapters.mzs3.csv_source.executor.convert import is_special
+from dbt.adapters.mzs3.csv_source.executor.convert import WIDE_DIGITS, is_special
 from dbt.adapters.mzs3.csv_source.executor.encoding import invalid_utf8
 
 # In a line that is one or more whole objects no other begins that ends in another line.
@@ -24,11 +25,20 @@ _RECORD = re.compile(rb"^[ \t\r]*\{", re.MULTILINE)
 _NO_NUMBER = re.compile(rb"[:,\[][ \t\r]*-?(?:NaN|Inf(?:inity)?)[ \t\r]*[,}\]]")
 # What may be too small for the type, and so be read as 0; nearly no other number is so written.
 _TINY = {
-    pa.float32(): re.compile(rb":[ \t\r]*-?[0-9][0-9.]*[eE]-0*(?:[2-9][0-9]|[1-9][0-9]{2})|0{20}"),
-    pa.float64(): re.compile(rb":[ \t\r]*-?[0-9][0-9.]*[eE]-0*[1-9][0-9]{2}|0{100}"),
+    kind: re.compile(rb":[ \t\r]*-?(?:[0-9][0-9.]*[eE]-0*(?:%b)|0\.0{%d})" % far)
+    for kind, far in {
+        pa.float32(): (rb"[2-9][0-9]|[1-9][0-9]{2}", 20),
+        pa.float64(): (rb"[1-9][0-9]{2}", 100),
+    }.items()
 }
+# What would have to lose more digits than a decimal has: pyarrow divides by a power of ten that
+# is in no table, and may crash. Also in a string, and with escapes, as it reads those as decimals.
+_FAR_BEHIND_POINT = (
+    r':[ \t\r]*(?:-?[0-9.]+[eE]-0*[1-9][0-9]|"[+-]?[0-9.]+[eE]-[0-9]+"|"?[+-]?[0-9.]{40})'
+    r"|\\u00(?:2[dDeE]|3[0-9]|[46]5)"
+)
 # A NULL behind a key whose end is not an escaped quote.
-_NULL = re.compile(rb'(?<!\\)": ?null')
+_NULL = re.compile(rb'(?<!\\)"[ \t\r]*:[ \t\r]*null')
 _BRACKET = re.compile(rb"[][{}]")
 _ESCAPES = {b"\\": b"\\\\", b'"': b'\\"', b"\t": b"\\t", b"\r": b"\\r"}
 # How many objects and arrays may be inside each other.
@@ -59,6 +69,8 @@ def read_lines(
     """
     if not _is_plain(data):
         return None
+    if any(map(pa.types.is_decimal, types.values())) and _matches(data, _FAR_BEHIND_POINT):
+        return None
     try:
         if nested:
             _read(data, {}, "ignore")  # or what is in them would not be looked at
@@ -66,6 +78,11 @@ def read_lines(
         arrays = _read(data, types, "ignore" if others else "error")
         for array in arrays:
             _require_exact(array, data)
+        arrays = [
+            # This checks the precision.
+            pc.cast(array, kind) if pa.types.is_decimal(kind) else array
+            for array, kind in zip(arrays, types.values(), strict=True)
+        ]
     except ValueError:
         return None
     if len(arrays[0]) != _records_in(data) or not _all_there(data, types, arrays):
@@ -107,8 +124,12 @@ def _is_plain(data: bytes) -> bool:
         return False
     if (b"NaN" in data or b"Inf" in data) and _NO_NUMBER.search(data):
         return False
+    return _matches(data, _LINES)
+
+
+def _matches(data: bytes, pattern: str) -> bool:
     # pyarrow's expressions match in time linear in the data, whatever is in it.
-    return bool(pc.match_substring_regex(pa.scalar(data), _LINES).as_py())
+    return bool(pc.match_substring_regex(pa.scalar(data), pattern).as_py())
 
 
 def _records_in(data: bytes) -> int:
@@ -120,7 +141,7 @@ def _records_in(data: bytes) -> int:
 
 
 def _read(data: bytes, types: Mapping[str, pa.DataType], unexpected: str) -> list[pa.Array]:
-    schema = pa.schema(list(types.items()))
+    schema = pa.schema([(name, _read_as(kind)) for name, kind in types.items()])
     parse = json.ParseOptions(
         explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior=unexpected
     )
@@ -129,10 +150,20 @@ def _read(data: bytes, types: Mapping[str, pa.DataType], unexpected: str) -> lis
     return [column.combine_chunks() for column in table.columns]
 
 
+def _read_as(kind: pa.DataType) -> pa.DataType:
+    """The type itself, or a decimal so narrow for its 256 bits that no number overflows.
+
+    The reader counts a number's digits, and then those behind the point are put to it.
+    """
+    if pa.types.is_decimal(kind):
+        return pa.decimal256(WIDE_DIGITS - kind.scale, kind.scale)
+    return kind
+
+
 def _require_exact(array: pa.Array, data: bytes) -> None:
     """Raise ValueError for a value that may not be that of the text."""
     kind = array.type
-    if pa.types.is_decimal(kind) or pa.types.is_string(kind):
+    if pa.types.is_string(kind):
         array.validate(full=True)
     if (
         pa.types.is_floating(kind)
@@ -149,8 +180,9 @@ def _all_there(data: bytes, types: Mapping[str, pa.DataType], arrays: Sequence[p
     """
     pairs = zip(types.items(), arrays, strict=True)
     sought = {name: kind for (name, kind), array in pairs if array.null_count}
-    if any(":" in name for name in sought):
-        return False  # it may look like a NULL itself
+    if any(name.startswith(":") for name in sought):
+        # What is replaced in a string is at its start, as in ":null", and it begins so then.
+        return False
     for stand_in in {_stand_in(kind) for kind in sought.values()}:
         same = {name: kind for name, kind in sought.items() if _stand_in(kind) == stand_in}
         filled = _NULL.sub(b'":' + stand_in, data)

@@ -26,6 +26,8 @@ LAST_EPOCHS = 5
 TIMES = 10
 """A run takes so many times what one epoch took, at most; one that was so many times shorter than
 a run may be tells nothing by itself."""
+LONG_SECONDS = 60
+"""Nor does one that was shorter than this: what every run costs may have taken most of it."""
 
 _TOOK = (
     f"count_if(phase = '{Phase.COMMIT}') AS objects",
@@ -78,7 +80,7 @@ def allowance(last: Sequence[Fetched], seconds: int) -> int:
     took = sum(one.seconds for one in last)
     load = int(sum(one.load for one in last) * seconds / took) if took > 0 else 0
     load = min(load, TIMES * max((one.load for one in last), default=0))
-    is_known = any(TIMES * one.seconds >= seconds for one in last)
+    is_known = any(one.seconds >= max(seconds / TIMES, LONG_SECONDS) for one in last)
     return max(load, 1 if is_known else FIRST_BYTES)
 
 
