@@ -63,10 +63,10 @@ def write_source_table(
 ) -> ColumnBytes | None:
     """Give `schema.identifier` the shard's rows, or none if `empty`; returns what was fetched.
 
-    What `validate` has compared is told as levels and lines of the log, and kept in a table of
-    the schema, also where encodings differ. With `if_missing` a table that exists is left as it
-    is. Raises ShardError, S3Error, and what Spark raises; then, and after a run that was killed,
-    it has the rows that it had before.
+    That is None where it is not known. What `validate` has compared is told as levels and lines
+    of the log, and kept in a table of the schema, also where encodings differ. With `if_missing`
+    a table that exists is left as it is. Raises ShardError, S3Error, and what Spark raises; then,
+    and after a run that was killed, it has the rows that it had before.
     """
     fetching = None if empty else Fetching()
     run = _Run(spark, schema, identifier, source.file_format)
@@ -97,7 +97,10 @@ def write_source_table(
     run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
     if validation is not None:
         tell(("info", validation.summary))
-    return None if fetching is None else fetching.found()
+    found = None if fetching is None else fetching.found()
+    if fetching is not None and found is None:
+        tell(("debug", "how much was fetched is not known, as Spark did not report it"))
+    return found
 
 
 @contextlib.contextmanager
