@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,3 +76,14 @@ def test_what_spark_does_not_report_is_not_known(
     assert fetching.found() == ColumnBytes()
     monkeypatch.setattr(fetching, "_observed", object())
     assert fetching.found() is None
+
+
+def test_of_many_files_the_newest_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = written(BatchLayout({1: TEXT}, "dual"), [rows_of([TEXT], [["a", "b"]])])[0]
+    prefix, state = a_shard(monkeypatch, b"of an old batch", new, new)
+    [batch] = state.batches
+    old, *others = batch.files
+    batches = (replace(batch, upper=5, files=(old,)), replace(batch, lower=5, files=(*others,)))
+    monkeypatch.setattr(column_bytes, "MOST_FOOTERS", 2)
+    found = bytes_in_files(prefix, replace(state, batches=batches))
+    assert (found.files, sum(found.bytes.values())) == (2, 2 * len(new))

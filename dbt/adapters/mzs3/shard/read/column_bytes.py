@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from dbt.adapters.mzs3.text import counted, shown_bytes
 _NO_COLUMNS = {MESSAGES: "(messages)", OTHERS: "(others)"}
 _LISTED = 8
 _WAIT_S = 5.0
+# Of each file 64 kB are fetched, and a shard may have tens of thousands.
+MOST_FOOTERS = 1000
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,10 @@ class Fetching:
 
 
 def bytes_in_files(prefix: Prefix, state: ShardState) -> ColumnBytes:
-    """The bytes of each column in the files of a shard, by their footers. Raises Mzs3Error."""
+    """The bytes of each column in the files of a shard, by their footers; of many, the newest.
+
+    Raises Mzs3Error.
+    """
 
     def footer(file: BatchFile) -> Counter[int]:
         listed = ListedObject(prefix.key(file.name), file.etag, file.size)
@@ -112,6 +118,7 @@ def bytes_in_files(prefix: Prefix, state: ShardState) -> ColumnBytes:
         found[OTHERS] += file.size - found.total()
         return found
 
-    files = [file for batch in state.batches for file in batch.files]
+    newest = (file for batch in reversed(state.batches) for file in batch.files)
+    files = list(itertools.islice(newest, MOST_FOOTERS))
     found: Counter[int] = sum(map_concurrently(files, footer), Counter())
     return _named(Tally(files=len(files), bytes=found), state.schema.columns)
