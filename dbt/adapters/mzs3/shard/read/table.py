@@ -71,16 +71,7 @@ def write_source_table(
     fetching = None if empty else Fetching()
     run = _Run(spark, schema, identifier, source.file_format)
     state = readable_state(connection, source.location)
-    validation = None
-    if source.validate and not empty:
-        shard = ShardLocation(connection, source.location)
-        validation = validated(spark, shard, state, source.as_of)
-        for line in validation.of_batches():
-            tell(("debug", line))
-        run.make_schema()
-        with _warning(tell, schema):
-            record(spark, schema, source.name, validation, invocation_id)
-        validation.require_same()
+    # What is wrong with the source is told before all is validated.
     rows = read_shard(
         spark,
         connection,
@@ -92,6 +83,16 @@ def write_source_table(
         state=state,
     )
     require_storable(spark, rows.schema)
+    validation = None
+    if source.validate and not empty:
+        shard = ShardLocation(connection, source.location)
+        validation = validated(spark, shard, state, source.as_of)
+        for line in validation.of_batches():
+            tell(("debug", line))
+        run.make_schema()
+        with _warning(tell, schema):
+            record(spark, schema, source.name, validation, invocation_id)
+        validation.require_same()
     if empty:
         rows = spark.createDataFrame([], rows.schema)
     run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
