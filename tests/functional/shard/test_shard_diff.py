@@ -121,3 +121,21 @@ def test_numbers_of_few_digits_have_their_default_and_are_widened(
     assert persist(priced.format(-2.5), 40).rows == 0
     assert rows() == [(1, Decimal("5.00"), Decimal("-2.5"))]
     assert rows(20) == [(1, Decimal("5.00"), Decimal("1.5"))]
+
+
+def test_much_data_is_sorted_by_many_tasks_on_few_cores(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_rows, "default_parallelism", lambda _: 2)
+    partitions = []
+
+    def counting(changes: Any, names: Any) -> Any:
+        partitions.append(changes.select(F.spark_partition_id()).distinct().count())
+        return changes
+
+    monkeypatch.setattr(shard_rows, "consolidated", counting)
+    before = spark.sql("select id as c0, 1L as d from range(200)")
+    rows = spark.sql("select id as c0 from range(200, 400)")
+    for stored in (1 << 20, 7 * shard_rows._BYTES_OF_A_SORT):
+        shard_rows.changed(rows, before, stored)
+    assert partitions == [2, 7]

@@ -137,3 +137,20 @@ def test_evidence_that_can_not_be_kept_stops_no_read(
     [warning] = [text for level, text in told if level == "warn"]
     assert f"what was compared can't be kept in {schema}.mzs3_shard_validations: " in warning
     assert "is not the table that dbt-mzs3 makes under this name" in warning
+
+
+@pytest.mark.parametrize("wrong", [{"where": "id = no_such"}, {"columns": ("no_such",)}])
+def test_what_is_wrong_with_a_source_is_told_before_anything_is_compared(
+    spark: Any,
+    persist: Callable[..., Any],
+    connection: Any,
+    location: str,
+    schema: str,
+    told: list[Any],
+    wrong: dict[str, Any],
+) -> None:
+    persist(ORDERS.format(2), 10)
+    source = ShardSource("lake.orders", parse_location(location), validate=True, **wrong)
+    with pytest.raises(ShardError, match="no_such"):
+        write_source_table(spark, source, connection, schema, "orders", tell=told.append)
+    assert told == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,12 +14,16 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read.column_bytes import Fetching, bytes_in_files
 from dbt.adapters.mzs3.shard.read.rows import read_shard
+from dbt.adapters.mzs3.shard.read.table import write_source_table
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 
 pytestmark = pytest.mark.spark
+
+_numbers = itertools.count()
 
 ROWS = """
 select id, cast(id as int) as n, concat('s', lpad(id, 4, '0')) as s,
@@ -183,3 +188,35 @@ def test_what_is_no_condition_is_told_before_anything_is_read(
         with pytest.raises(ShardError, match=said) as caught:
             frame(where=condition)
         assert "it may name id, s" in str(caught.value)
+
+
+@pytest.fixture
+def adaptive(spark: Any) -> Iterator[None]:
+    """As Spark is set by itself."""
+    name = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "true")
+    yield
+    spark.conf.set(name, before)
+
+
+@pytest.mark.usefixtures("adaptive")
+@pytest.mark.parametrize("where", ["id = null", "id < 0", "id is null and id is not null"])
+def test_a_read_without_rows_needs_no_count_of_its_bytes(
+    spark: Any, persist: Callable[..., Any], connection: AwsConnection, location: str, where: str
+) -> None:
+    persist("select id, string(id) as s from range(5)", 10)
+    persist("select id, string(id) as s from range(2, 7)", 20)
+    source = ShardSource("lake.orders", parse_location(location), where=where)
+    schema = f"shard_where_{next(_numbers)}"
+    # Spark may drop the metric with all that it finds to be empty.
+    write_source_table(spark, source, connection, schema, "orders")
+    assert spark.table(f"{schema}.orders").count() == 0
+
+
+def test_a_column_that_the_shard_lacks_is_unknown_whatever_its_name(
+    persist: Callable[..., Any], frame: Callable[..., Any]
+) -> None:
+    persist("select 1 as amount", 10)
+    with pytest.raises(ShardError, match="`id` cannot be resolved"):
+        frame(where="amount > 10 and id > 5")

@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest
 from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.operations import OPERATIONS, locations, sources
+from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes
 from dbt.include.mzs3 import PACKAGE_PATH
 
 SESSION: Any = object()
@@ -198,3 +199,28 @@ def test_a_reset_says_what_it_does_and_is_to_be_confirmed(
     problems = refused(adapter, "reset_shard", "orders", "lake", True)
     assert [problem.split()[0] for problem in problems] == ["aws_connection", "location"]
     assert opened == []
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (0, []),
+        (3, ["bytes by column: a 3 B"]),
+        (1003, ["bytes by column of the newest 1000 files: a 1000 B"]),
+    ],
+)
+def test_bytes_by_column_are_told_of_files_that_are_there_and_read(
+    adapter: Any, monkeypatch: pytest.MonkeyPatch, files: int, expected: list[str]
+) -> None:
+    state = SimpleNamespace(batches=[SimpleNamespace(files=[None] * files)])
+    store = SimpleNamespace(existing=lambda: SimpleNamespace(state=state), prefix=None)
+    read = min(files, 1000)
+    monkeypatch.setattr(locations, "StateStore", lambda *_: store)
+    monkeypatch.setattr(locations, "described", lambda *_: ["a shard"])
+    monkeypatch.setattr(
+        locations, "bytes_in_files", lambda *_: ColumnBytes(read, bytes={"a": read})
+    )
+    told: list[str] = []
+    monkeypatch.setattr(locations.logger, "info", told.append)
+    run_operation(adapter, "describe_shard", "s3://acme/shards/orders", "default")
+    assert [line.strip() for line in told] == ["a shard", *expected]

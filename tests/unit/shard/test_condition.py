@@ -115,6 +115,14 @@ def test_columns_are_found_whatever_case_and_quotes_they_have() -> None:
         "a in ( SELECT b from c)",
         "a = (from c |> select b)",
         "a in (values (1))",
+        "a in (/**/ select 1)",
+        "a in (-- \n select 1)",
+        "a in (/* ' */ select 1) and b = 'x'",
+        r"a = 'x\'' and b in (select 1) and c = '\''",
+        r"a = r'\' and b in (select 1) and c = ''",
+        "a in (select -1)",
+        "a in (values (1)) and (values > 3)",
+        "a in (table b)",
     ],
 )
 def test_what_is_no_condition_on_columns_alone_is_refused(value: Any) -> None:
@@ -122,8 +130,20 @@ def test_what_is_no_condition_on_columns_alone_is_refused(value: Any) -> None:
         condition(value)
 
 
+def test_a_column_that_looks_like_a_query_can_be_quoted() -> None:
+    with pytest.raises(ValueError, match="a column of such a name goes in backticks"):
+        condition("(select - 1) > 3")
+    assert condition("(`select` - 1) > 3")
+
+
 @pytest.mark.parametrize(
-    "sql", ["a = '(select 1)'", "`(select` = 1", "extract(year from day) = 2026", "(selected)"]
+    "sql",
+    [
+        *("a = '(select 1)'", 'a = "(select 1)"', r"a = '\'(select 1)'", "`(select` = 1"),
+        *("extract(year from day) = 2026", "(selected)", "a = 1 /* (select 1) */"),
+        *("(values > 3)", "n in (1) and (from = 2)", "(table is null)", "(select in (1, 2))"),
+        *("(with)", "((values) <=> 1)", "(from between 1 and 2)", "coalesce(values, 1) = 1"),
+    ],
 )
 def test_other_conditions_are_taken(sql: str) -> None:
     assert condition(sql) == sql

@@ -28,6 +28,7 @@ from dbt.adapters.mzs3.shard.read.column_bytes import bytes_in_files
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.spark.call import Call
+from dbt.adapters.mzs3.text import counted
 
 logger = AdapterLogger("mzs3")
 
@@ -104,10 +105,16 @@ def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
     state = store.existing().state
     for line in described(place.uri, state):
         logger.info(f"  {line}")
+    files = sum(len(batch.files) for batch in state.batches)
+    if not files:
+        return
     try:
-        logger.info(f"  bytes by column: {bytes_in_files(store.prefix, state).listed}")
+        found = bytes_in_files(store.prefix, state)
     except Mzs3Error as exc:
         logger.warning(f"the bytes of columns are not known: {exc}")
+        return
+    some = f" of the newest {counted(found.files, 'file')}" if found.files < files else ""
+    logger.info(f"  bytes by column{some}: {found.listed}")
 
 
 def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:

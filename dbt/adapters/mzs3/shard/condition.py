@@ -24,7 +24,18 @@ _TOKEN = re.compile(
 )
 # With these, tokens may be other ones than Spark's, by its settings, or comments.
 _NOT_READ = re.compile(r"""[\\"]|--|/\*""")
-_SUBQUERY = re.compile(r"\( (?:select|from|with|values|table)\b", re.IGNORECASE)
+# What no query is in, to Spark as it is set by itself: texts, quoted names, comments.
+_NO_QUERY = re.compile(
+    r"""(?<!\w)[rR](?:'[^']*'|"[^"]*") | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)+`
+      | (--[^\n]* | /\*.*?\*/)""",
+    re.VERBOSE | re.DOTALL,
+)
+# Any of the words may be a column too: then it is compared, or stands alone.
+_SUBQUERY = re.compile(
+    r"\(\s*(?:select|from|with|values|table)\b"
+    r"(?!\s*(?:[<>=),]|!=|(?:is|in|between|and|or)\b))",
+    re.IGNORECASE,
+)
 
 _COLUMN = r"(?P<column>[^\W\d]\w*|`(?:[^`]|``)+`)"
 _LITERAL = r"(?:(?:- )?\d+(?:\.\d+)?|(?:(?:date|timestamp(?:_ltz|_ntz)?) )?'[^']*')"
@@ -71,10 +82,10 @@ def condition(value: Any) -> str:
     sql = text(value)
     if not sql.strip():
         raise ValueError("must be a condition on the shard's columns, not an empty text")
-    unquoted = " ".join(each for each in _TOKEN.findall(sql) if each[0] not in "'`")
-    if _SUBQUERY.search(unquoted):
+    if _SUBQUERY.search(_NO_QUERY.sub(lambda found: " " if found[1] else "''", sql)):
         raise ValueError(
-            f"must be a condition on the shard's columns alone, without a query inside: {sql!r}"
+            "must be a condition on the shard's columns alone, without a query inside (a column "
+            f"of such a name goes in backticks): {sql!r}"
         )
     return sql
 

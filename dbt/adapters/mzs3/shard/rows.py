@@ -51,12 +51,12 @@ def added(rows: DataFrame) -> DataFrame:
     return rows.withColumn(DIFF, F.lit(1).cast("bigint"))
 
 
-def changed(rows: DataFrame, before: DataFrame) -> DataFrame:
+def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
     """The changes from the rows that `before` adds up to, to `rows`: a multiset difference.
 
-    Decimals may be doubles in `before`, see `as_compared`. Rows whose hashes cancel out are taken
-    for the same, see docs/decisions/0033-a-diff-compares-hashes.md; what is left is compared by
-    all columns.
+    `before` takes `stored` bytes in files. Decimals may be doubles there, see `as_compared`. Rows
+    whose hashes cancel out are taken for the same, see
+    docs/decisions/0033-a-diff-compares-hashes.md; what is left is compared by all columns.
     """
     names = rows.columns
     decimals, kinds = _types(rows), _types(before)
@@ -68,14 +68,20 @@ def changed(rows: DataFrame, before: DataFrame) -> DataFrame:
         changes = consolidated(both, names)
     else:
         missed = [*_nulls(names), *_signs(decimals, names)]
-        changes = consolidated(_uneven(both, names, missed), ["h1", *names]).drop("h1")
+        changes = consolidated(_uneven(both, names, missed, stored), ["h1", *names]).drop("h1")
     return _cast(changes, {name: decimals[name].simpleString() for name in doubles})
 
 
 _HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
 
 
-def _uneven(both: DataFrame, names: Sequence[str], missed: Sequence[str]) -> DataFrame:
+# In files; a task sorts several times as much, as the model's rows are there too.
+_BYTES_OF_A_SORT = 64 << 20
+
+
+def _uneven(
+    both: DataFrame, names: Sequence[str], missed: Sequence[str], stored: int
+) -> DataFrame:
     """The rows of which, by their hashes h1 and h2, there may be more or fewer than there were.
 
     `missed` is SQL of what a hash of the columns passes over: NULLs, and the sign of -0.0. Each
@@ -88,7 +94,9 @@ def _uneven(both: DataFrame, names: Sequence[str], missed: Sequence[str]) -> Dat
     )
     # As many partitions as can be worked on at once: they are sorted, so that none has to fit into
     # memory. Spark's 200, of which each task writes a block, would take a third of all the time.
-    apart = hashed.repartition(default_parallelism(both.sparkSession), "h1")
+    # A cluster that grows with its work may have few cores yet.
+    count = max(default_parallelism(both.sparkSession), stored // _BYTES_OF_A_SORT)
+    apart = hashed.repartition(count, "h1")
     alike = "OVER (PARTITION BY h1)"
     of_all = (
         f"sum({DIFF}) {alike} AS _mz_sum",

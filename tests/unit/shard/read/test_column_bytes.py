@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from support.shard_files import rows_of, written
 
 from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.errors import ShardError, SparkJobError
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.read import column_bytes
-from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, bytes_in_files
+from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, Fetching, bytes_in_files
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, new_shard
 from dbt.adapters.mzs3.shard.types import Column, Type
 
@@ -55,3 +57,33 @@ def test_a_shards_bytes_are_all_those_of_its_files(monkeypatch: pytest.MonkeyPat
 def test_a_file_that_is_none_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ShardError, match=r"^s3://acme/x/0 can't be read: "):
         bytes_in_files(*a_shard(monkeypatch, b"x" * 100))
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"report": None}, SparkJobError("lost"), PySparkException("lost")]
+)
+def test_what_spark_does_not_report_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    def observed(_: Any, wait_s: float) -> Any:
+        assert wait_s < 60
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(column_bytes, "observed", observed)
+    fetching = Fetching()
+    assert fetching.found() == ColumnBytes()
+    monkeypatch.setattr(fetching, "_observed", object())
+    assert fetching.found() is None
+
+
+def test_of_many_files_the_newest_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = written(BatchLayout({1: TEXT}, "dual"), [rows_of([TEXT], [["a", "b"]])])[0]
+    prefix, state = a_shard(monkeypatch, b"of an old batch", new, new)
+    [batch] = state.batches
+    old, *others = batch.files
+    batches = (replace(batch, upper=5, files=(old,)), replace(batch, lower=5, files=(*others,)))
+    monkeypatch.setattr(column_bytes, "MOST_FOOTERS", 2)
+    found = bytes_in_files(prefix, replace(state, batches=batches))
+    assert (found.files, sum(found.bytes.values())) == (2, 2 * len(new))

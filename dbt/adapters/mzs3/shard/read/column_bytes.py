@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,18 +12,22 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.errors import ShardError, SparkJobError
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix, map_concurrently
 from dbt.adapters.mzs3.shard.executor.batch.footer import MESSAGES, OTHERS, Tally, sizes
 from dbt.adapters.mzs3.shard.executor.batch.read import REPORT, open_file
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardState
 from dbt.adapters.mzs3.shard.types import Column
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
 # In brackets, as columns may have these names.
 _NO_COLUMNS = {MESSAGES: "(messages)", OTHERS: "(others)"}
 _LISTED = 8
+_WAIT_S = 5.0
+# Of each file 64 kB are fetched, and a shard may have tens of thousands.
+MOST_FOOTERS = 1000
 
 
 @dataclass(frozen=True)
@@ -76,16 +81,30 @@ class Fetching:
         reports = F.collect_list(REPORT).alias(REPORT)
         return changes.observe(self._observed, reports).where(F.col(REPORT).isNull()).drop(REPORT)
 
-    def found(self) -> ColumnBytes:
-        """To be asked after the rows were read."""
+    def found(self) -> ColumnBytes | None:
+        """To be asked after the rows were read; None where Spark does not report it.
+
+        Spark drops the reports with all that it finds to be empty before it has run, or in
+        between; and it may lose them. No read fails for that, nor waits for long.
+        """
         tally = Tally()
-        for report in () if self._observed is None else observed(self._observed)[REPORT]:
-            tally.add(report)
+        if self._observed is not None:
+            try:
+                reports = observed(self._observed, _WAIT_S).get(REPORT)
+            except (SparkJobError, *SPARK_FAILURES):
+                return None
+            if reports is None:
+                return None
+            for report in reports:
+                tally.add(report)
         return _named(tally, self._columns)
 
 
 def bytes_in_files(prefix: Prefix, state: ShardState) -> ColumnBytes:
-    """The bytes of each column in the files of a shard, by their footers. Raises Mzs3Error."""
+    """The bytes of each column in the files of a shard, by their footers; of many, the newest.
+
+    Raises Mzs3Error.
+    """
 
     def footer(file: BatchFile) -> Counter[int]:
         listed = ListedObject(prefix.key(file.name), file.etag, file.size)
@@ -99,6 +118,7 @@ def bytes_in_files(prefix: Prefix, state: ShardState) -> ColumnBytes:
         found[OTHERS] += file.size - found.total()
         return found
 
-    files = [file for batch in state.batches for file in batch.files]
+    newest = (file for batch in reversed(state.batches) for file in batch.files)
+    files = list(itertools.islice(newest, MOST_FOOTERS))
     found: Counter[int] = sum(map_concurrently(files, footer), Counter())
     return _named(Tally(files=len(files), bytes=found), state.schema.columns)

@@ -85,7 +85,8 @@ def filter_of(spark: SparkSession, sql: str, columns: Sequence[Column]) -> Filte
         )
     nulls = [f"cast(null as {one.spark}) as {quote_identifier(one.name)}" for one in named]
     try:
-        _ = spark.range(0).selectExpr(*nulls).where(sql).schema
+        # Of no table: Spark would find a column that is missing among those below.
+        _ = spark.sql(f"select {', '.join(nulls)}").where(sql).schema
     except AnalysisException as exc:
         said = str(readable(exc)).splitlines()[0]
         raise ShardError(

@@ -63,24 +63,15 @@ def write_source_table(
 ) -> ColumnBytes | None:
     """Give `schema.identifier` the shard's rows, or none if `empty`; returns what was fetched.
 
-    What `validate` has compared is told as levels and lines of the log, and kept in a table of
-    the schema, also where encodings differ. With `if_missing` a table that exists is left as it
-    is. Raises ShardError, S3Error, and what Spark raises; then, and after a run that was killed,
-    it has the rows that it had before.
+    That is None where it is not known. What `validate` has compared is told as levels and lines
+    of the log, and kept in a table of the schema, also where encodings differ. With `if_missing`
+    a table that exists is left as it is. Raises ShardError, S3Error, and what Spark raises; then,
+    and after a run that was killed, it has the rows that it had before.
     """
     fetching = None if empty else Fetching()
     run = _Run(spark, schema, identifier, source.file_format)
     state = readable_state(connection, source.location)
-    validation = None
-    if source.validate and not empty:
-        shard = ShardLocation(connection, source.location)
-        validation = validated(spark, shard, state, source.as_of)
-        for line in validation.of_batches():
-            tell(("debug", line))
-        run.make_schema()
-        with _warning(tell, schema):
-            record(spark, schema, source.name, validation, invocation_id)
-        validation.require_same()
+    # What is wrong with the source is told before all is validated.
     rows = read_shard(
         spark,
         connection,
@@ -92,12 +83,25 @@ def write_source_table(
         state=state,
     )
     require_storable(spark, rows.schema)
+    validation = None
+    if source.validate and not empty:
+        shard = ShardLocation(connection, source.location)
+        validation = validated(spark, shard, state, source.as_of)
+        for line in validation.of_batches():
+            tell(("debug", line))
+        run.make_schema()
+        with _warning(tell, schema):
+            record(spark, schema, source.name, validation, invocation_id)
+        validation.require_same()
     if empty:
         rows = spark.createDataFrame([], rows.schema)
     run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
     if validation is not None:
         tell(("info", validation.summary))
-    return None if fetching is None else fetching.found()
+    found = None if fetching is None else fetching.found()
+    if fetching is not None and found is None:
+        tell(("debug", "how much was fetched is not known, as Spark did not report it"))
+    return found
 
 
 @contextlib.contextmanager

@@ -261,7 +261,8 @@ class _Run:
         if self.options.mode == "diff" and any(batch.files for batch in state.batches):
             compared = list(map(as_compared, columns))
             before = changes_in(self.spark, self.shard, state.batches, compared)
-            changes = changed(rows, before).select(ordered)
+            stored = sum(batch.bytes for batch in state.batches)
+            changes = changed(rows, before, stored).select(ordered)
             return parts_of_changes(changes, keys, parts, state.batches)
         new = in_parts(added(rows).select(ordered), parts or default_parallelism(self.spark))
         return sorted_inside(new, keys) if keys else new
