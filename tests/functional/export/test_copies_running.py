@@ -230,6 +230,8 @@ def test_a_dead_run_is_told_as_such_until_the_next_one_of_its_model(
 def test_a_killed_run_over_connect_is_told_as_dead_and_tidied(
     connect_url: str, faulty: FaultyS3, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The session sets it for its process, and tests that come later are of another Spark.
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
     session = open_session(connect_url, {}, 0)
     session.sql(f"create schema {SCHEMA}")
     look = f"select model, state, tasks from {SCHEMA}.mzs3_copies_running"
