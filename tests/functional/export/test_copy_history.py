@@ -178,6 +178,7 @@ def test_runs_that_append_at_once_lose_no_row(
         spark.sql("drop schema history_at_once cascade")
 
 
+@pytest.mark.in_process
 def test_a_run_is_recorded_without_a_job(spark: Any) -> None:
     spark.sql("create schema history_no_job")
     scala = spark.sparkContext._jsc.sc()
