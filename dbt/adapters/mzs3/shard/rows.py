@@ -73,8 +73,6 @@ def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
 
 
 _HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
-
-
 # In files; a task sorts several times as much, as the model's rows are there too.
 _BYTES_OF_A_SORT = 64 << 20
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt.adapters.mzs3.spark import files, remote, status
+from dbt.adapters.mzs3.spark import remote
+from dbt.adapters.mzs3.spark.local import LocalEngine
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 if TYPE_CHECKING:
@@ -41,39 +42,6 @@ class Engine(Protocol):
 
     def write_parquet(self, session: SparkSession, folder: str, rows: pa.Table) -> None:
         """Writes few rows as Parquet, in a new folder where Spark keeps its tables."""
-
-
-class LocalEngine:
-    """Spark in this process, which starts with the first session and ends with the process."""
-
-    def close(self, session: SparkSession) -> None:
-        """Does nothing: the session goes with its connection, and Spark stays."""
-
-    def driver_address(self, session: SparkSession) -> tuple[str, str] | None:
-        """As Spark's settings have them."""
-        host = session.conf.get("spark.driver.host", None)
-        if not host:
-            return None
-        return host, session.conf.get("spark.driver.bindAddress", host) or host
-
-    def tasks(self, session: SparkSession) -> None:
-        """Not known: Spark's scheduler does not tell which session a task is of."""
-
-    def status_tracker(self, session: SparkSession) -> StatusTracker:
-        """That of the application."""
-        return status.status_tracker(session)
-
-    def rows_written(self, frame: DataFrame) -> int | None:
-        """By the plan of the command."""
-        return status.rows_written(frame)
-
-    def default_parallelism(self, session: SparkSession) -> int:
-        """As the scheduler says, which takes no job, or the session's setting."""
-        return status.default_parallelism(session)
-
-    def write_parquet(self, session: SparkSession, folder: str, rows: pa.Table) -> None:
-        """By this process, without a job."""
-        files.write_parquet(session, folder, rows)
 
 
 def open_session(

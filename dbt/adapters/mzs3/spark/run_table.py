@@ -22,11 +22,11 @@ _PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
 
 
 class RunTable:
-    """A table of the schema, with these columns, of types above; it is created if there is none.
+    """A table of the schema with these columns, of any type in _SQL_TYPES.
 
-    That is at the beginning of a run, so that its end, which a user may wait for after Ctrl-C, is
-    short. The schema may be in a catalog: `catalog.schema`. Raises what Spark
-    raises, and SparkJobError if the name is taken by something else.
+    It is made with this object if there is none: at the beginning of a run, so that its end, which
+    a user may wait for after Ctrl-C, is short. The schema may be in a catalog: `catalog.schema`.
+    Raises what Spark raises, and SparkJobError if the name is taken by something else.
     """
 
     def __init__(

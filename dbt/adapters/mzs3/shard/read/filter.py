@@ -88,9 +88,9 @@ def filter_of(spark: SparkSession, sql: str, columns: Sequence[Column]) -> Filte
         # Of no table: Spark would find a column that is missing among those below.
         _ = spark.sql(f"select {', '.join(nulls)}").where(sql).schema
     except AnalysisException as exc:
-        said = str(readable(exc)).splitlines()[0]
+        said = str(readable(exc)).splitlines()[0].rstrip(".;")
         raise ShardError(
-            f"where is no condition on the columns that the shard has at that time: {said} In "
+            f"where is no condition on the columns that the shard has at that time: {said}. In "
             f"{sql!r} {known}"
         ) from exc
     by_name = {folded(column.name): column for column in named}

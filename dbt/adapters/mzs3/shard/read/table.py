@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.shard.read.validation import TABLE, record, validated
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
 from dbt.adapters.mzs3.spark.call import Tell
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.sql import (
     ICEBERG,
     qualified_name,
@@ -110,7 +110,7 @@ def _warning(tell: Tell, schema: str) -> Iterator[None]:
     try:
         yield
     except (Mzs3Error, *SPARK_FAILURES) as exc:
-        tell(("warn", f"what was compared can't be kept in {schema}.{TABLE}: {explain(exc)}"))
+        tell(("warn", f"what was compared can't be kept in {schema}.{TABLE}: {readable(exc)}"))
 
 
 def write_empty_table(

@@ -47,6 +47,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     Reject,
     StoredObject,
     raw_text,
+    rest_rejected,
 )
 from dbt.adapters.mzs3.csv_source.executor.header import (
     malformed_header,
@@ -132,7 +133,7 @@ class _ObjectDecoder:
                     raise malformed_header(large.problem, large.line, large.byte) from large
                 if not form.reading.rejects:
                     raise
-                yield decoder.oversized(large)
+                yield rest_rejected(large, decoder.columns, form.reading.encoding)
 
     def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
         """See `ObjectDecoder`: where each object is right, so are all of them joined."""
@@ -181,15 +182,6 @@ class Decoder:
         # One chunk with bad records is seldom alone: the next is not tried in vain.
         self._expects_rejects = bool(decoded.rejects)
         return decoded
-
-    def oversized(self, problem: RecordTooLarge) -> Records:
-        """One reject for a record too large to be held, and all that follows it in its object."""
-        assert problem.line is not None and problem.byte is not None
-        raw = raw_text(problem.start, self._reading.encoding)
-        error = f"{problem.problem} All that follows in the object is rejected with it"
-        no_rows = self._batch(pa.array([], arrow_type(c.data_type)) for c in self.columns)
-        reject = Reject(0, problem.line, problem.byte, raw, None, error)
-        return Records(no_rows, 1, rejects=(reject,))
 
     def all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
         """The records if all of them are right; None else, and where one is expected not to be."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.chunks import RecordTooLarge
+from dbt.adapters.mzs3.csv_source.executor.columns import Column, arrow_type
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, readable_text
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
@@ -123,6 +124,17 @@ class Records:
     numbers: pa.Array | None = None
     rejects: tuple[Reject, ...] = ()
     length: int = 0
+
+
+def rest_rejected(large: RecordTooLarge, columns: Sequence[Column], encoding: str) -> Records:
+    """One reject for a record too large to be held, and all that follows it in its object."""
+    assert large.line is not None and large.byte is not None
+    arrays = [pa.array([], arrow_type(column.data_type)) for column in columns]
+    no_rows = pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
+    error = f"{large.problem} All that follows in the object is rejected with it"
+    raw = raw_text(large.start, encoding)
+    reject = Reject(0, large.line, large.byte, raw, None, error)
+    return Records(no_rows, 1, pa.array([], pa.int64()), (reject,))
 
 
 class ObjectDecoder(Protocol):

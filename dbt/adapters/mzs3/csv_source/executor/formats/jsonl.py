@@ -33,6 +33,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     Reject,
     StoredObject,
     raw_text,
+    rest_rejected,
 )
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import VOID
 from dbt.adapters.mzs3.csv_source.executor.header import malformed_header, name_difference
@@ -189,7 +190,7 @@ class _ObjectDecoder:
             except RecordTooLarge as large:
                 if not self.form.reading.rejects:
                     raise
-                yield self.decoder.oversized(large)
+                yield rest_rejected(large, self.decoder.columns, UTF_8)
 
     def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
         """See `ObjectDecoder`: a line is the same in its object and among all of them."""
@@ -219,7 +220,7 @@ class JsonDecoder:
     def __init__(self, header: Sequence[str], columns: Sequence[Column], reading: Reading) -> None:
         self._header = header
         self._names = frozenset(header)
-        self._columns = columns
+        self.columns = columns
         self._reading = reading
         families = [column.data_type.partition("(")[0] for column in columns]
         self._kinds = [_KINDS.get(family, (STRING,)) for family in families]
@@ -249,7 +250,7 @@ class JsonDecoder:
         types = {
             name: pa.string() if as_text else arrow_type(column.data_type)
             for name, column, as_text in zip(
-                self._header, self._columns, self._as_text, strict=True
+                self._header, self.columns, self._as_text, strict=True
             )
         }
         others = self._reading.header_match == SUBSET
@@ -259,9 +260,7 @@ class JsonDecoder:
         with contextlib.suppress(ValueError):
             return self._batch(
                 convert(array, column.data_type) if as_text else array
-                for array, column, as_text in zip(
-                    arrays, self._columns, self._as_text, strict=True
-                )
+                for array, column, as_text in zip(arrays, self.columns, self._as_text, strict=True)
             )
         return None
 
@@ -308,7 +307,7 @@ class JsonDecoder:
         """The columns, NULL where a value is bad; of bad records the first such column."""
         arrays: list[pa.Array] = []
         wrong: dict[int, tuple[str | None, str]] = {}
-        for place, column in enumerate(self._columns):
+        for place, column in enumerate(self.columns):
             cells = [row[place] for row in values]
             kinds = {kind for kind, _ in cells}
             self._learn(place, kinds)
@@ -334,16 +333,8 @@ class JsonDecoder:
             self._as_text[place] = kinds == {STRING}
         self._has_nested |= not kinds.isdisjoint((OBJECT, ARRAY))
 
-    def oversized(self, problem: RecordTooLarge) -> Records:
-        """One reject for a record too large to be held, and all that follows it in its object."""
-        assert problem.line is not None and problem.byte is not None
-        error = f"{problem.problem} All that follows in the object is rejected with it"
-        reject = _reject(0, _Line(problem.start, problem.line, problem.byte), None, error)
-        no_rows = self._batch(pa.array([], arrow_type(c.data_type)) for c in self._columns)
-        return Records(no_rows, 1, pa.array([], pa.int64()), (reject,))
-
     def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self._columns])
+        return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self.columns])
 
 
 def _reject(number: int, line: _Line, column: str | None, error: str) -> Reject:
