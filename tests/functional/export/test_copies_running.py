@@ -211,11 +211,15 @@ def test_a_dead_run_is_told_as_such_until_the_next_one_of_its_model(
     spark: Any, faulty: FaultyS3, bucket: str, written: Written
 ) -> None:
     view = RunningView(spark, SCHEMA)
-    alive = replace(KILLED, run="alive", updated=int(view.now() * 1000))
-    view.make([KILLED])
+    now = int(view.now() * 1000)
+    alive = replace(KILLED, run="alive", updated=now)
+    killed = replace(KILLED, updated=now - 3600 * 1000)
+    view.make([killed])
     view.make([])  # another process was faster
-    view.write([alive, KILLED])
-    assert view.read() == [alive, KILLED]
+    assert view.read() == [killed]
+    # What has been dead for a day is shown no more, whether an export tidies or not.
+    view.write([alive, killed, replace(KILLED, run="long ago", updated=now - 25 * 3600 * 1000)])
+    assert view.read() == [alive, killed]
     states = spark.sql(f"select run, state from {view.name}").collect()
     assert {tuple(row) for row in states} == {("alive", "running"), ("killed", "dead")}
 

@@ -33,8 +33,8 @@ EVERY_S = 10.0
 """How often an export writes its row, for the first time after as long."""
 DEAD_S = 60.0
 """After how long without a word of it the view tells that an export is dead."""
-_KEPT_S = 24 * 3600.0
-"""How long the view shows that."""
+_SHOWN_S = 24 * 3600.0
+"""After how long without a word of it the view shows an export no more."""
 _LOOKS = 3
 
 
@@ -61,11 +61,9 @@ class RunningCopy:
     invocation_id: str
 
     def gives_way_to(self, later: RunningCopy) -> bool:
-        """Whether the export is dead, and needs no mention any more: the later one is of the same
-        model, or it has been dead for a day."""
+        """Whether the export is dead, and the later one is of the same model."""
         silent = later.updated - self.updated
-        patience = DEAD_S if self.model == later.model else _KEPT_S
-        return silent > patience * 1000
+        return self.model == later.model and silent > DEAD_S * 1000
 
 
 _MOMENTS = ("started", "updated")
@@ -84,8 +82,11 @@ class RunningView:
         self.name = qualified_name(schema, VIEW)
 
     def read(self) -> list[RunningCopy] | None:
-        """All rows; None if there is no view. Raises what Spark raises, and SparkJobError if the
-        name is taken by something else."""
+        """All rows that it shows; None if there is no view.
+
+        So who writes them back leaves out what it shows no more. Raises what Spark raises, and
+        SparkJobError if the name is taken by something else.
+        """
         columns = ", ".join(
             f"unix_millis({name}) AS {name}" if name in _MOMENTS else quote_identifier(name)
             for name in _COLUMNS
@@ -139,7 +140,7 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
     rows = rows or [(None,) * len(_COLUMNS)]
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
     names = ", ".join(map(quote_identifier, _COLUMNS))
-    told = f"`run` IS NOT NULL AND {silent} <= {int(_KEPT_S * 1000)}"
+    told = f"`run` IS NOT NULL AND {silent} <= {int(_SHOWN_S * 1000)}"
     return f"SELECT {selected} FROM VALUES {values} AS copies({names}) WHERE {told}"
 
 
