@@ -36,7 +36,7 @@ COMMANDS = {
     "shards": "shard.py diff",
     "small-runs": "small_runs.py",
     "small-objects": "many_objects.py fetching",
-    "sample": "engines.py sample",
+    "sample": "engines.py sample --targets connect cluster",
     "workers": "engines.py workers",
     "linear": "copy_to_s3.py linear --rows 30000000",
     "memory": "copy_to_s3.py memory",
