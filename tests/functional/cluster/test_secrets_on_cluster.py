@@ -188,5 +188,7 @@ def test_a_connect_server_shows_no_secret(
         )
     seen.update(files_below([tmp_path]))
     assert any(address.startswith(f"{server.page}/connect/session") for address in seen)
-    assert b" DEBUG " in seen[str(server.log)]
+    log = seen[str(server.log)]
+    assert b" DEBUG " in log
+    assert b"Using cached plan" not in log  # whatever is in it
     assert shown(seen) == []

@@ -19,11 +19,14 @@ from support.faulty_s3 import FaultyS3, Request
 from support.onlooker import without_run_id
 from support.standalone import Cluster, standalone_cluster
 
+from dbt.adapters.mzs3.upload.spec import NOTE_PART, note_of
+
 pytestmark = pytest.mark.spark
 SCRIPT = SUPPORT / "export_hard_to_order.py"
 ALL = {name: name for name in EXPORTS}
 Objects = dict[str, bytes]
 RESUMED = "csv/part-0000-0001.csv"
+PROPERTIES = {"ContentType": "text/csv; charset=utf-8"}
 _PATIENCE_S = 240
 
 ONE_CORE = {
@@ -215,7 +218,9 @@ def test_a_cluster_whose_tasks_fail_race_and_die_writes_what_one_core_does(
 ) -> None:
     folders = {**ALL, "killed": "gzip"}
     # One that an interrupted run left open, for two attempts to continue.
-    s3.create_multipart_upload(Bucket=bucket, Key=RESUMED)
+    left = s3.create_multipart_upload(Bucket=bucket, Key=RESUMED, **PROPERTIES)
+    part = {"UploadId": left["UploadId"], "PartNumber": NOTE_PART, "Body": note_of(PROPERTIES)}
+    s3.upload_part(Bucket=bucket, Key=RESUMED, **part)
     with standalone_cluster(tmp_path) as cluster:
         attempts = Attempts(cluster)
         faulty.watch, faulty.deny = attempts.watch, attempts.deny

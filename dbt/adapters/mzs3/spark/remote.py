@@ -43,6 +43,9 @@ _TELLS_NOTHING = (
     "The SQL config 'spark.sql.parser.escapedStringLiterals' has been deprecated",
     "WARN WindowExpression: No Partition Defined",
 )
+# A server logs a plan whose analysis it finds in its cache, at DEBUG, with the functions in it: so
+# with what they need of a connection, its keys among it.
+_NOT_LOGGED = {"spark.connect.session.planCache.enabled": "false"}
 # After about 10 s without an answer, where the client's own policy waits for 10 minutes.
 _RETRIES = {"max_retries": 6, "max_backoff": 2000, "max_server_retry_delay": 5000}
 # For all that a server answers without work. Work that it does may take its time.
@@ -205,7 +208,7 @@ def open_session(
     try:
         _retry(session, **_RETRIES)
         session.registerProgressHandler(tasks)
-        for key, value in {**DEFAULTS, **parameters}.items():
+        for key, value in {**DEFAULTS, **_NOT_LOGGED, **parameters}.items():
             if session.conf.isModifiable(key):
                 session.conf.set(key, value)
     except BaseException as exc:
