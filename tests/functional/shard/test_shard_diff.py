@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -27,6 +28,8 @@ VALUES: dict[str, list[Any]] = {
     "c6 decimal(38,10)": [None, Decimal("1.1"), Decimal("1.1000000001")],
     "c7 binary": [None, b"", b"\0", b"\0\0"],
     "c8 boolean": [None, True, False],
+    "c9 date": [None, dt.date(1970, 1, 1), dt.date(1969, 12, 31)],
+    "c10 smallint": [None, 0, -1],
 }
 NESTED: dict[str, list[Any]] = {
     "c0 array<int>": [None, [], [None], [1, None], [None, 1]],
@@ -109,6 +112,23 @@ def test_only_rows_that_may_have_changed_are_compared_by_all_columns(
     rows = spark.sql("select id as c0, if(id = 7, 'b', 'a') as c1 from range(1000)")
     assert multiset(comparison.changed(rows, before)) == {"(7, 'a')": -1, "(7, 'b')": 1}
     assert compared == [2]
+
+
+def test_narrow_columns_are_moved_as_one(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    consolidated, compared = comparison.consolidated, []
+
+    def noting(changes: Any, names: Any) -> Any:
+        compared.extend(names)
+        return consolidated(changes, names)
+
+    monkeypatch.setattr(comparison, "consolidated", noting)
+    row = "select 7 as c0, 'a' as c1, true as c2, {} as c3"
+    before, rows = (spark.sql(row.format(c3)) for c3 in ("cast(null as date)", "date'1970-01-01'"))
+    changes = comparison.changed(rows, before.withColumn("d", F.lit(1).cast("bigint")))
+    assert changes.columns == [*rows.columns, "d"]
+    kept, gone = (7, "a", True, dt.date(1970, 1, 1)), (7, "a", True, None)
+    assert multiset(changes) == {repr(kept): 1, repr(gone): -1}
+    assert compared == ["h1", "b0", "c1", "c3"]
 
 
 def test_numbers_of_few_digits_have_their_default_and_are_widened(
