@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.arrow.packed import PackedColumn, unpacked
-from dbt.adapters.mzs3.rows.packing import packed_columns
+from dbt.adapters.mzs3.rows.packing import packed_columns, unpacked_columns
 
 pytestmark = pytest.mark.spark
 
@@ -72,3 +72,11 @@ def test_decimals_of_as_many_digits_as_a_double_keeps_come_back(spark: Any) -> N
 def test_a_narrow_column_without_another_is_sent_as_it_is() -> None:
     schema = T.StructType([T.StructField("c0", T.IntegerType())])
     assert packed_columns(schema) == (["c0"], (PackedColumn(0),))
+
+
+def test_spark_undoes_it_too(spark: Any) -> None:
+    frame = spark.createDataFrame(rows(), SCHEMA)
+    sent, _ = packed_columns(SCHEMA)
+    found = frame.selectExpr(*sent).selectExpr(*unpacked_columns(SCHEMA))
+    assert found.schema == SCHEMA
+    assert found.toArrow().equals(frame.toArrow())

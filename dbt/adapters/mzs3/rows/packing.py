@@ -43,6 +43,31 @@ def packed_columns(schema: T.StructType) -> tuple[list[str], tuple[PackedColumn,
     return sent, tuple(columns[field.name] for field in schema.fields)
 
 
+def unpacked_columns(schema: T.StructType) -> list[str]:
+    """SQL that makes the columns of the schema, exactly as they were, of `packed_columns`."""
+    _, columns = packed_columns(schema)
+    fields = zip(schema.fields, columns, strict=True)
+    return [f"{_unpacked(f.name, f.dataType, column)} as {f.name}" for f, column in fields]
+
+
+def _unpacked(name: str, kind: T.DataType, column: PackedColumn) -> str:
+    stored = column.data_type
+    if stored is None:
+        return name
+    if stored not in BITS:
+        return f"cast({name} as {kind.simpleString()})"
+    lane, width = f"b{column.sent}", BITS[stored]
+    # To the left end and back, which gives the sign to all bits above.
+    value = f"shiftright(shiftleft({lane}, {63 - column.shift - width}), {64 - width})"
+    if stored == pa.bool_():
+        value = f"{value} <> 0"
+    elif stored == pa.date32():
+        value = f"date_from_unix_date(cast({value} as int))"
+    else:
+        value = f"cast({value} as {kind.simpleString()})"
+    return f"if({lane} & {1 << column.shift}L = 0, null, {value})"
+
+
 def _lanes(schema: T.StructType) -> list[dict[str, tuple[pa.DataType, int]]]:
     """Columns that share a `bigint`, with their types and first bits; each has at least two."""
     types = ((field.name, _IN_BITS.get(type(field.dataType))) for field in schema.fields)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -12,7 +11,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
-from dbt.adapters.mzs3.arrow.packed import MAX_DOUBLE_DIGITS
 from dbt.adapters.mzs3.formats.format import PART_COLUMN
 from dbt.adapters.mzs3.rows.columns import INTERVALS, SIGNED, NestedTransform, order_keys
 from dbt.adapters.mzs3.rows.plan import in_parts, row_hash
@@ -35,81 +33,9 @@ _WITHOUT_SIGN = NestedTransform(
 )
 
 
-def as_compared(column: ShardColumn) -> ShardColumn:
-    """The column as a diff reads it: numbers of few digits as doubles, which files have too.
-
-    Their digits would be parsed, and become decimals one by one in Spark.
-    """
-    kind = column.kind
-    if kind.name != "numeric" or kind.precision > MAX_DOUBLE_DIGITS or column.default:
-        return column
-    return replace(column, kind=Type("double"))
-
-
 def added(rows: DataFrame) -> DataFrame:
     """Each row as an addition."""
     return rows.withColumn(DIFF, F.lit(1).cast("bigint"))
-
-
-def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
-    """The changes from the rows that `before` adds up to, to `rows`: a multiset difference.
-
-    `before` takes `stored` bytes in files. Decimals may be doubles there, see `as_compared`. Rows
-    whose hashes cancel out are taken for the same, see
-    docs/decisions/0033-a-diff-compares-hashes.md; what is left is compared by all columns.
-    """
-    names = rows.columns
-    decimals, kinds = _types(rows), _types(before)
-    doubles = [name for name in names if decimals[name] != kinds[name] == T.DoubleType()]
-    rows = _cast(rows, dict.fromkeys(doubles, "double"))
-    taken = before.select(*names, (-F.col(DIFF)).alias(DIFF))
-    both = added(rows).unionByName(taken)
-    if _has_nested(kinds):
-        changes = consolidated(both, names)
-    else:
-        missed = [*_nulls(names), *_signs(decimals, names)]
-        changes = consolidated(_uneven(both, names, missed, stored), ["h1", *names]).drop("h1")
-    return _cast(changes, {name: decimals[name].simpleString() for name in doubles})
-
-
-_HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
-# In files; a task sorts several times as much, as the model's rows are there too.
-_BYTES_OF_A_SORT = 64 << 20
-
-
-def _uneven(
-    both: DataFrame, names: Sequence[str], missed: Sequence[str], stored: int
-) -> DataFrame:
-    """The rows of which, by their hashes h1 and h2, there may be more or fewer than there were.
-
-    `missed` is SQL of what a hash of the columns passes over: NULLs, and the sign of -0.0. Each
-    row is read once: a query that gives other rows when it is asked again can't be compared in
-    one step and written in the next. Rows with one h1 are in one partition.
-    """
-    first, second = _HASHES
-    hashed = both.selectExpr(
-        *names, DIFF, first.format(", ".join(names)), second.format(", ".join([*names, *missed]))
-    )
-    # As many partitions as can be worked on at once: they are sorted, so that none has to fit into
-    # memory. Spark's 200, of which each task writes a block, would take a third of all the time.
-    # A cluster that grows with its work may have few cores yet.
-    count = max(default_parallelism(both.sparkSession), stored // _BYTES_OF_A_SORT)
-    apart = hashed.repartition(count, "h1")
-    alike = "OVER (PARTITION BY h1)"
-    of_all = (
-        f"sum({DIFF}) {alike} AS _mz_sum",
-        f"min(h2) {alike} AS _mz_least",
-        f"max(h2) {alike} AS _mz_most",
-    )
-    return apart.selectExpr("*", *of_all).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
-
-
-def _cast(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-    """The rows with some columns in other types; names need no quotes."""
-    if not types:
-        return rows
-    casts = {name: f"cast({name} AS {kind}) AS {name}" for name, kind in types.items()}
-    return rows.selectExpr(*[casts.get(name, name) for name in rows.columns])
 
 
 def _types(rows: DataFrame) -> Mapping[str, T.DataType]:
@@ -124,43 +50,6 @@ def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
     grouped = summed.where(F.col(DIFF) != 0)
     values = [f"{_WITHOUT_SIGN.of(name, kinds[name])} AS {name}" for name in names]
     return grouped.selectExpr(*values, DIFF)
-
-
-def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
-    """A digest of the rows that the changes add up to; the same for the same rows, in any order.
-
-    Two sums of 64-bit hashes: see docs/decisions/0027-an-idle-shard-by-its-digest.md. Empty where
-    a column has values inside values, of which the hash passes over NULLs.
-    """
-    kinds = _types(changes)
-    if _has_nested(kinds):
-        return ""
-    # A hash passes over NULLs, and takes -0.0 for 0.0.
-    keys = [*names, *(f"isnull({name})" for name in names), *_signs(kinds, names)]
-    hashes = [f"xxhash64({seed}, {', '.join(keys)}) AS h{seed}" for seed in (1, 2)]
-    # Halves of hashes, as sums of whole ones would be too large for 64 bits.
-    halves = ("(h1 & 4294967295)", "shiftright(h1, 32)", "(h2 & 4294967295)", "shiftright(h2, 32)")
-    counted = (DIFF, *(f"{DIFF} * {half}" for half in halves))
-    sums = ", ".join(f"coalesce(sum({each}), 0)" for each in counted)
-    [row] = changes.selectExpr(DIFF, *hashes).selectExpr(f"concat_ws(' ', {sums})").collect()
-    return str(row[0])
-
-
-def _has_nested(kinds: Mapping[str, T.DataType]) -> bool:
-    nested = (T.ArrayType, T.StructType, T.MapType)
-    return any(isinstance(kind, nested) for kind in kinds.values())
-
-
-def _signs(kinds: Mapping[str, T.DataType], names: Sequence[str]) -> list[str]:
-    """SQL of whether a column is -0.0, for each that can be."""
-    floats = [name for name in names if isinstance(kinds[name], (T.FloatType, T.DoubleType))]
-    return [f"coalesce({name} = 0 AND string({name}) = '-0.0', false)" for name in floats]
-
-
-def _nulls(names: Sequence[str]) -> list[str]:
-    """SQL of numbers whose bits are which of the columns are NULL."""
-    bits = [f"if(isnull({name}), {1 << place % 63}L, 0L)" for place, name in enumerate(names)]
-    return [" | ".join(bits[start : start + 63]) for start in range(0, len(bits), 63)]
 
 
 def repeated(rows: DataFrame) -> DataFrame:

@@ -48,8 +48,8 @@ class ShardState:
     The shard can be read as of any time from `since` to before `upper`. Tags from `next_tag` on
     are free. `retired` has the files of compacted batches, until they are removed. `sweeps` counts
     removals and resets, `writes` the writes of the state, of which `recent` has the ids of the
-    last RECENT. `digest` is of all its rows (see `shard.rows.digest_of`), empty where it is not
-    known. Raises ValueError if it is not valid.
+    last RECENT. `digest` is of all its rows (see `shard.comparison.digest_of`), empty where it is
+    not known. Raises ValueError if it is not valid.
     """
 
     schemas: tuple[Schema, ...]

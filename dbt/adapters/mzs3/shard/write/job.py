@@ -22,15 +22,13 @@ from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems
 from dbt.adapters.mzs3.rows.plan import in_parts
+from dbt.adapters.mzs3.shard.comparison import as_compared, changed, digest_of
 from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, sort_problems
 from dbt.adapters.mzs3.shard.executor.batch.write import as_wire
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
     added,
-    as_compared,
-    changed,
-    digest_of,
     in_wire_type,
     parts_of_changes,
     sorted_inside,
