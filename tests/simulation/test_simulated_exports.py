@@ -177,6 +177,12 @@ def test_a_store_that_does_not_compare_before_it_deletes(tell: Any) -> None:
             tell(exploration(scene, store).exhaustively(most_faults=0))
 
 
+def test_a_store_that_was_seen_to_compare_before_it_writes(tell: Any) -> None:
+    with simulated(compares=True):
+        tell(exploration(PAIRS["first exports"]).exhaustively(most_faults=0))
+        tell(exploration(RECOVERED["first exports"]).exhaustively(most_faults=0))
+
+
 @pytest.mark.parametrize("faults", [1, 2])
 def test_a_run_alone_with_faults(faults: int, tell: Any) -> None:
     tell(exploration(Scene(OVER[:1], (OLD,))).exhaustively(most_faults=faults))

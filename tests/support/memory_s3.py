@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import io
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -34,7 +35,7 @@ class MemoryS3:
         self.lists_uploads = True
         self.lists_uploads_by_prefix = True
         self.before: Callable[[str, str], None] = lambda action, key: None
-        self.meta = SimpleNamespace(endpoint_url=f"memory:{id(self)}")
+        self.meta = SimpleNamespace(endpoint_url=f"memory:{uuid.uuid4()}")
         self._lock = threading.RLock()
 
     def opened(self, key: str, size: int = 10, upload_id: str | None = None) -> PendingFile:

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export import job
-from dbt.adapters.mzs3.export.commit import preflight
+from dbt.adapters.mzs3.export.commit import intent, preflight
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, Recovered, prepare, recover
 from dbt.adapters.mzs3.export.export import CopyResult, Export
 from dbt.adapters.mzs3.export.options import parse_options
@@ -231,10 +231,11 @@ class _Inline:
 
 
 @contextlib.contextmanager
-def simulated(deletes: bool = True) -> Iterator[None]:
+def simulated(deletes: bool = True, compares: bool | None = None) -> Iterator[None]:
     """The same requests in the same order whenever the answers are the same.
 
-    `deletes` says whether the store compares before it deletes.
+    `deletes` says whether the store compares before it deletes, `compares` whether earlier runs
+    of the process have seen that it does before it writes.
     """
     _Deletes.compared = deletes
     with (
@@ -242,6 +243,8 @@ def simulated(deletes: bool = True) -> Iterator[None]:
         mock.patch.object(job, "upload_parts", _upload),
         mock.patch.object(preflight, "compares_before_deleting", lambda _: deletes),
         mock.patch.object(preflight, "store_conditions", lambda _: Conditions(True, True)),
+        mock.patch.object(preflight, "seen_comparing", lambda _: compares),
+        mock.patch.object(intent, "note_comparing", lambda *_: None),
         mock.patch.object(upload_reaper, "_QUIET_S", 0.0),
         mock.patch.object(upload_reaper, "_LOST_QUIET_S", 0.0),
         mock.patch.object(upload_reaper, "_PAUSE_S", 0.0),

@@ -17,7 +17,12 @@ from moto import mock_aws
 from pyspark import cloudpickle
 
 from dbt.adapters.mzs3.aws import client as client_module
-from dbt.adapters.mzs3.aws.client import aws_client, recent_s3_client, s3_client
+from dbt.adapters.mzs3.aws.client import (
+    aws_client,
+    lent_s3_client,
+    recent_s3_client,
+    s3_client,
+)
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.spark.job import ship_executor_code
@@ -201,3 +206,21 @@ def test_a_client_is_kept_for_an_equal_connection_and_not_for_long(
     second = recent_s3_client(connection)
     assert second is not first
     assert recent_s3_client(AwsConnection(region="eu-west-2", **KEYS)) is not second
+
+
+def test_a_client_is_lent_to_one_at_a_time_and_not_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(client_module.time, "monotonic", lambda: now)
+    monkeypatch.setattr(client_module, "_idle", [])
+    connection = AwsConnection(region="eu-west-1", **KEYS)
+    first, second = lent_s3_client(connection), lent_s3_client(connection)
+    assert first.client is not second.client
+    first.give_back()
+    assert lent_s3_client(AwsConnection(region="eu-west-2", **KEYS)).client is not first.client
+    now += 59
+    assert lent_s3_client(AwsConnection(region="eu-west-1", **KEYS)) is first
+    first.give_back()
+    now += 2
+    assert lent_s3_client(connection) is not first

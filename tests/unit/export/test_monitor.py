@@ -189,14 +189,42 @@ def test_a_history_that_cannot_be_written_is_a_warning(recorder: Recorder) -> No
 
 def test_a_history_that_cannot_be_made_is_a_warning_at_once(recorder: Recorder) -> None:
     recorder.no_history = RuntimeError("no permission")
-    with recorder.monitor() as monitor:
-        assert recorder.names == ["started", "warning"]
+    warned = threading.Event()
+
+    def tell(event: CopyEvent) -> None:
+        recorder.events.append(event)
+        if event.name == "mzs3.copy.warning":
+            warned.set()
+
+    with recorder.monitor(tell=tell) as monitor:
+        assert warned.wait(60)
         monitor.committed(RESULT)
     assert recorder.names == ["started", "warning", "committed"]
     assert recorder.events[1].message == (
         "analytics.orders: this run can't be recorded in analytics.mzs3_copy_history, "
         "and is otherwise as the log says: no permission"
     )
+
+
+def test_a_history_is_opened_beside_the_planning_and_before_anything_can_be_interrupted(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = threading.Event()
+    open_history = export_monitor.History
+
+    def wait(spark: Any, schema: str) -> Any:
+        assert planned.wait(60)
+        return open_history(spark, schema)
+
+    monkeypatch.setattr(export_monitor, "History", wait)
+    engine = SimpleNamespace(driver_address=lambda _: None, tasks=lambda _: None)
+    monkeypatch.setattr(export_monitor, "engine_of", lambda _: engine)
+    with recorder.monitor() as monitor:
+        planned.set()
+        monitor.progress()
+        assert monitor._history is not None
+        monitor.committed(RESULT)
+    assert [row.status for _, row in recorder.rows] == ["rows"]
 
 
 def test_an_export_that_cannot_be_seen_is_a_warning(

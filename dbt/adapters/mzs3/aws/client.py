@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import random
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import boto3
 import botocore.loaders
@@ -74,6 +75,35 @@ def recent_s3_client(connection: AwsConnection) -> S3Client:
     # In boto3's module, as our code may travel by value.
     vars(boto3)[_KEPT] = (connection, now, client)
     return client
+
+
+class LentClient(NamedTuple):
+    """A client that nobody else has until it is given back."""
+
+    client: S3Client
+    connection: AwsConnection
+    made: float
+
+    def give_back(self) -> None:
+        """Let others have it; to leave this out is no harm."""
+        with _lock:
+            _idle.append(self)
+
+
+_lock = threading.Lock()
+_idle: list[LentClient] = []
+
+
+def lent_s3_client(connection: AwsConnection) -> LentClient:
+    """As `s3_client`; or one that was given back, and made less than a minute ago, for an equal
+    connection: which need not connect anew, nor assume a role. For any thread of the driver."""
+    now = time.monotonic()
+    with _lock:
+        _idle[:] = [one for one in _idle if now - one.made < _RECENT_S]
+        for index, one in enumerate(_idle):
+            if one.connection == connection:
+                return _idle.pop(index)
+    return LentClient(s3_client(connection), connection, now)
 
 
 def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.client import LentClient, lent_s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
@@ -32,9 +32,6 @@ from dbt.adapters.mzs3.upload.destination import resolve_location
 from dbt.adapters.mzs3.upload.job import PlannedRows, Uploads, plan_rows, upload_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 
 def copy_to_s3(
@@ -59,10 +56,16 @@ def copy_to_s3(
     """
     parsed = parse_options(node, options, connections)
     connection = connections[parsed.aws_connection]
-    # What does not depend on the query is found out while it is analysed and planned.
+    tidying: list[Future[object]] = []
+
+    def later(work: Callable[[], object]) -> None:
+        tidying.append(beside.submit(work))
+
+    # What does not depend on the query is found out while it is analysed and planned. What nobody
+    # waits for who reads the export is tidied up while its end is told.
     with ThreadPoolExecutor(2) as beside:
         located = beside.submit(resolve_location, spark, node, parsed.location, as_of)
-        client = beside.submit(s3_client, connection)
+        lent = beside.submit(lent_s3_client, connection)
         frame = checked_frame(spark, node, query, parsed)
         location = located.result()
         parts = 1 if parsed.single_file is not None else parsed.parts or default_parallelism(spark)
@@ -75,7 +78,7 @@ def copy_to_s3(
             as_of=as_of,
             full_refresh=full_refresh,
         )
-        prepared = beside.submit(_prepared, export, client)
+        prepared = beside.submit(_prepared, export, lent)
         with RunMonitor(spark, export, context, cancelled) as monitor:
             try:
                 rows = _planned(export, frame, parts)
@@ -86,10 +89,15 @@ def copy_to_s3(
                     monitor.recovered(preflight.finished)
             export.check_kept_partitions(preflight)
             with monitor.progress() as progress, interruptible(spark, cancelled):
-                run = _Run(export, rows, prefix, preflight, progress, monitor)
+                run = _Run(export, rows, prefix, preflight, progress, monitor, later)
                 if parsed.on_existing == "resume" and preflight.existing is not None:
-                    return run.compared_with(preflight.existing)
-                return run.to_the_end()
+                    result = run.compared_with(preflight.existing)
+                else:
+                    result = run.to_the_end()
+        for work in tidying:
+            work.result()
+    lent.result().give_back()
+    return result
 
 
 def _planned(export: Export, frame: DataFrame, parts: int) -> PlannedRows:
@@ -100,9 +108,9 @@ def _planned(export: Export, frame: DataFrame, parts: int) -> PlannedRows:
         raise _with_remains(export, exc, None, cancelled=False) from exc
 
 
-def _prepared(export: Export, client: Future[S3Client]) -> tuple[Prefix, Preflight]:
+def _prepared(export: Export, lent: Future[LentClient]) -> tuple[Prefix, Preflight]:
     """The location, and what is found there."""
-    prefix = Prefix(client.result(), export.location, export.options.properties.for_notes())
+    prefix = Prefix(lent.result().client, export.location, export.options.properties.for_notes())
     return prefix, prepare(prefix, export.options)
 
 
@@ -116,6 +124,7 @@ class _Run:
     preflight: Preflight
     progress: Progress
     monitor: RunMonitor
+    later: Callable[[Callable[[], object]], object] = lambda work: work()
     files: list[PendingFile] = field(default_factory=list)
 
     def to_the_end(self) -> CopyResult:
@@ -133,8 +142,8 @@ class _Run:
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
         result = self._committed(self.files, self.export.as_of)
-        speculative = speculates(self.rows.ordered)
-        self.preflight.reaper.abort_after_commit(speculative=speculative)
+        speculative, reaper = speculates(self.rows.ordered), self.preflight.reaper
+        self.later(lambda: reaper.abort_after_commit(speculative=speculative))
         return result
 
     def compared_with(self, existing: Existing) -> CopyResult:
@@ -175,10 +184,12 @@ class _Run:
         self.progress.committing()
         preflight, keep = self.preflight, {file.upload_id for file in self.files}
         pending = self.export.pending(self.files, preflight, self.prefix)
-        commit = Commit(self.prefix, pending, deletes=preflight.deletes, proven=preflight.proven)
+        commit = Commit(
+            self.prefix, pending, deletes=preflight.deletes, compares=preflight.compares
+        )
         # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
         # under the claim: two runs would else abort each other's uploads, and both fail.
-        commit.run(once_claimed=lambda: preflight.reaper.abort_stale(keep))
+        commit.run(lambda: preflight.reaper.abort_stale(keep), self.later)
 
     def _committed(self, files: list[PendingFile], as_of: int) -> CopyResult:
         location = self.export.location.uri

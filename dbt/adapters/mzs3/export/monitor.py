@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -73,6 +74,7 @@ class RunMonitor:
         self._parts = export.options.parts or 1
         self._result: CopyResult | None = None
         self._history: History | None = None
+        self._opening: threading.Thread | None = None
         self._running: RunningEntry | None = None
         self._started = time.time()
         self._clock = time.monotonic()
@@ -88,11 +90,25 @@ class RunMonitor:
         text = f"{self._copy} in {grouped(self._parts, 'part')}"
         self._tell("started", text, {"parts": self._parts, "as_of": self._export.as_of}, "debug")
         if self._context.schema:
-            with self._warning("can't be recorded", TABLE):
-                self._history = History(self._spark, self._context.schema)
+            # Beside the planning of the query.
+            self._opening = threading.Thread(
+                target=contextvars.copy_context().run,
+                args=(self._open_history, self._context.schema),
+                name=f"{threading.current_thread().name} ({TABLE})",
+                daemon=True,
+            )
+            self._opening.start()
             self._running = self._running_entry(self._context.schema)
             self._running.begin()
         return self
+
+    def _open_history(self, schema: str) -> None:
+        with self._warning("can't be recorded", TABLE):
+            self._history = History(self._spark, schema)
+
+    def _wait_for_history(self) -> None:
+        if self._opening is not None:
+            self._opening.join()
 
     def _running_entry(self, schema: str) -> RunningEntry:
         def warn(exc: Exception) -> None:
@@ -109,7 +125,11 @@ class RunMonitor:
         )
 
     def progress(self) -> Progress:
-        """Reports progress every few seconds while its block runs."""
+        """Reports progress every few seconds while its block runs.
+
+        What runs in the session may be interrupted from now on: so the history is open by then.
+        """
+        self._wait_for_history()
         spark, engine = self._spark, engine_of(self._spark)
         address = engine.driver_address(spark)
         return Progress(self._tell_progress, self._parts, address, lambda: engine.tasks(spark))
@@ -178,6 +198,7 @@ class RunMonitor:
             status = "error"
             # dbt shows the error of a model itself.
             self._tell("failed", f"{self._copy} failed: {error}", fields, "debug")
+        self._wait_for_history()
         if self._history is None:
             return
         with self._warning("could not be recorded", TABLE):

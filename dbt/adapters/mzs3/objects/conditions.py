@@ -62,6 +62,17 @@ def compares_before_deleting(prefix: Prefix) -> bool:
         return False
 
 
+def seen_comparing(prefix: Prefix) -> bool | None:
+    """What `note_comparing` was told of the prefix's bucket in this process; None if nothing."""
+    found: bool | None = _known.get(_store("intent", prefix))
+    return found
+
+
+def note_comparing(prefix: Prefix, compares: bool) -> None:
+    """Remember whether a PUT to the prefix's bucket was seen to heed its conditions."""
+    _known[_store("intent", prefix)] = compares
+
+
 def heeds_conditional_delete(prefix: Prefix) -> bool:
     """Whether a DELETE with the `If-Match` of another ETag keeps the object, as Amazon S3 does;
     tried once per process, if need be with an object of one byte that no source takes.
@@ -82,12 +93,16 @@ def heeds_conditional_delete(prefix: Prefix) -> bool:
 
 def _tried_once(what: str, prefix: Prefix, trial: Callable[[], _Found]) -> _Found:
     """The result of the trial in the prefix's bucket, now or earlier in this process."""
-    store = (what, str(prefix.client.meta.endpoint_url), prefix.location.bucket)
+    store = _store(what, prefix)
     with _trying[store]:
         if store not in _known:
             _known[store] = trial()
         found: _Found = _known[store]
         return found
+
+
+def _store(what: str, prefix: Prefix) -> tuple[str, str, str]:
+    return what, str(prefix.client.meta.endpoint_url), prefix.location.bucket
 
 
 def _tried(request: Callable[..., object], *arguments: Any, **condition: str) -> str | None:

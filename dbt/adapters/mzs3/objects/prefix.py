@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 
@@ -40,6 +40,13 @@ class ListedObject:
     etag: str
     size: int
     modified: int = field(default=0, compare=False)
+
+
+class BegunUpload(NamedTuple):
+    """An upload's id; `is_only` if boto3 has asked once, so that no other one was opened."""
+
+    id: str
+    is_only: bool
 
 
 @dataclass(frozen=True)
@@ -138,10 +145,12 @@ class Prefix:
         """Delete an object; without a condition it need not exist."""
         _tried_again(self.client.delete_object, Bucket=self.location.bucket, Key=key, **condition)
 
-    def begin_upload(self, key: str, properties: Mapping[str, str]) -> str:
-        """Open a multipart upload of an object that is to have these properties; its id."""
+    def begin_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
+        """Open a multipart upload of an object that is to have these properties."""
         create: Any = self.client.create_multipart_upload
-        return str(create(Bucket=self.location.bucket, Key=key, **properties)["UploadId"])
+        answer = create(Bucket=self.location.bucket, Key=key, **properties)
+        attempts = answer.get("ResponseMetadata", {}).get("RetryAttempts")
+        return BegunUpload(str(answer["UploadId"]), is_only=attempts == 0)
 
     def parts_of(self, key: str, upload_id: str) -> dict[int, tuple[str, int]]:
         """The parts that S3 has of an open upload: number to ETag and size in bytes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,8 +15,15 @@ from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
 from dbt.adapters.mzs3.aws.upload_part import Parts
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
-from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, probe_name
+from dbt.adapters.mzs3.objects.prefix import BegunUpload, Prefix, abort_all, probe_name
 from dbt.adapters.mzs3.spark.failure import explain
+
+# Without what a setting of the session may give a meaning: backslashes, and ${...}.
+_LITERAL = r"'[^'\\$]+'"
+_JOINED = re.compile(
+    rf"\s*{_LITERAL}(?:\s*\|\|\s*(?:{_LITERAL}|mz_now\(\)))*\s*", re.IGNORECASE | re.ASCII
+)
+_TEXT = re.compile(r"'([^']+)'|mz_now\(\)", re.IGNORECASE)
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
@@ -24,8 +32,8 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
     `mz_now()` in the expression is `as_of`, in ms since the epoch.
     Raises ConfigError when the expression fails, or gives no S3 location.
     """
-    value: Any = text
-    if not text.startswith(SCHEME):
+    value: Any = text if text.startswith(SCHEME) else _joined_texts(text, as_of)
+    if value is None:
         try:
             spark.sql(
                 "CREATE OR REPLACE TEMPORARY FUNCTION mz_now() RETURNS BIGINT "
@@ -51,6 +59,17 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         raise ConfigError(node, [f"location {exc}"]) from exc
 
 
+def _joined_texts(expression: str, as_of: int) -> str | None:
+    """What a text gives that others, and mz_now(), are joined to by ||; None for any other
+    expression.
+
+    Most locations are such, and need not wait for Spark to make the function and ask for one row.
+    """
+    if _JOINED.fullmatch(expression) is None:
+        return None
+    return "".join(text or str(int(as_of)) for text in _TEXT.findall(expression))
+
+
 @contextmanager
 def proof_of_writing(prefix: Prefix) -> Iterator[str]:
     """The id of an upload that is open, with a part, while the block runs, and then aborted.
@@ -60,27 +79,28 @@ def proof_of_writing(prefix: Prefix) -> Iterator[str]:
     key = prefix.key(probe_name())
     with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
         # As files are made: what a KMS key or an ACL denies is found here.
-        upload_id = prefix.begin_upload(key, prefix.properties)
+        begun = prefix.begin_upload(key, prefix.properties)
     try:
         # A bucket may take the upload and refuse its parts.
         with explained(f"sending a part of an upload at {prefix.uri}", prefix.permissions):
-            Parts(prefix.client, prefix.location.bucket).put(key, upload_id, 1, b"\0")
-        yield upload_id
+            Parts(prefix.client, prefix.location.bucket).put(key, begun.id, 1, b"\0")
+        yield begun.id
     finally:
-        _abort_probe(prefix, key, upload_id)
+        _abort_probe(prefix, key, begun)
 
 
-def _abort_probe(prefix: Prefix, key: str, upload_id: str) -> None:
+def _abort_probe(prefix: Prefix, key: str, begun: BegunUpload) -> None:
     try:
-        prefix.abort(key, upload_id)
+        prefix.abort(key, begun.id)
     except AwsFailure as exc:
         text = describe(exc, f"aborting an upload at {prefix.uri}", "s3:AbortMultipartUpload")
         raise S3Error(
             f"{text}; without it a failed export could not be cleaned up, and the upload "
-            f"{upload_id} of {prefix.uri_of(key)} stays open"
+            f"{begun.id} of {prefix.uri_of(key)} stays open"
         ) from exc
-    with contextlib.suppress(*AwsFailure):
-        abort_all(prefix, prefix.uploads(key))  # of a first request whose answer was lost
+    if not begun.is_only:
+        with contextlib.suppress(*AwsFailure):
+            abort_all(prefix, prefix.uploads(key))  # of a first request whose answer was lost
 
 
 def prove_deleting(prefix: Prefix) -> None:

@@ -113,7 +113,7 @@ class FileUpload:
         if self._known is not None:
             return self._known.upload_id
         with explained(f"opening an upload of {self.uri}", "s3:PutObject", ExecutorError):
-            upload_id = self._uploader.prefix.begin_upload(self.key, self._properties)
+            upload_id = self._uploader.prefix.begin_upload(self.key, self._properties).id
         self._uploader.opened.append((self.key, upload_id))
         return upload_id
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +15,12 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import (
     CommitError,
+    CommitIntent,
     read_intent,
 )
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
+from dbt.adapters.mzs3.objects.conditions import seen_comparing
 from dbt.adapters.mzs3.objects.prefix import Prefix
 
 
@@ -185,6 +189,29 @@ def test_what_lost_attempts_left_is_swept_under_the_claim(s3: MemoryS3) -> None:
     assert seen == [True]
 
 
+def test_the_sweep_is_beside_the_completion(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    completing = threading.Event()
+    once(s3, "CompleteMultipartUpload", FILES[0], completing.set)
+    waited: list[bool] = []
+    commit.run(once_claimed=lambda: waited.append(completing.wait(60)))
+    assert waited == [True]
+
+
+def test_a_location_is_freed_when_the_caller_has_time_or_by_the_next_run(s3: MemoryS3) -> None:
+    later: list[Callable[[], object]] = []
+    export(s3, "a")[0].run(beside=later.append)
+    claimed = dict(s3.objects)
+    assert sorted(claimed) == sorted([*EXPORT, "x/_committing.json"])
+    [free] = later
+    free()
+    assert sorted(s3.objects) == EXPORT
+    s3.objects = claimed
+    assert recover(prefix(s3), deletes=True).finished is not None
+    free()
+    assert sorted(s3.objects) == EXPORT
+
+
 def test_a_run_that_does_not_get_the_claim_aborts_nothing_of_others(s3: MemoryS3) -> None:
     export(s3, "a")[0]._claim()
     swept: list[bool] = []
@@ -248,6 +275,63 @@ def test_a_store_without_conditional_writes_is_good_enough(s3: MemoryS3) -> None
     once(s3, "PutObject", "x/_committing.json", refuse("NotImplemented"))
     commit.run()
     assert sorted(s3.objects) == EXPORT
+
+
+@pytest.mark.parametrize("heeds", [True, False])
+def test_whether_a_store_compares_is_proven_once(s3: MemoryS3, heeds: bool) -> None:
+    put_object = s3.put_object
+
+    def heedless(*, IfNoneMatch: str = "", IfMatch: str = "", **request: Any) -> dict[str, str]:
+        return put_object(**request)
+
+    if not heeds:
+        s3.put_object = heedless  # type: ignore[method-assign]
+    puts: list[int] = []
+    for _ in range(2):
+        commit, _ = export(s3, "a")
+        commit._compares = seen_comparing(prefix(s3))
+        requests: list[str] = []
+        s3.before = lambda action, _, to=requests: to.append(action)
+        commit.run()
+        puts.append(requests.count("PutObject"))
+        s3.objects.clear()
+    assert seen_comparing(prefix(s3)) is heeds
+    assert puts == [5, 3]
+
+
+def test_a_claim_is_looked_after_where_the_store_is_known_not_to_compare(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    commit._compares = False
+
+    def claim_too() -> None:
+        s3.before = lambda *_: None
+        other = export(s3, "b")[0]
+        s3.objects["x/_committing.json"] = CommitIntent(
+            "open", "b", "b", pending=other.pending
+        ).to_json()
+
+    once(s3, "GetObject", "x/_committing.json", claim_too)
+    with pytest.raises(CommitError, match="another run is committing"):
+        commit.run()
+    assert "x/_manifest.json" not in s3.objects
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "InternalError"])
+def test_a_proof_without_an_answer_proves_nothing_for_later(s3: MemoryS3, code: str) -> None:
+    commit, _ = export(s3, "a")
+    commit._compares = None
+    puts: list[str] = []
+
+    def before(action: str, key: str) -> None:
+        if (action, key) == ("PutObject", "x/_committing.json"):
+            puts.append(key)
+            if len(puts) in (2, 3):
+                raise failure(code)
+
+    s3.before = before
+    commit.run()
+    assert sorted(s3.objects) == EXPORT
+    assert seen_comparing(prefix(s3)) is None
 
 
 def test_a_name_that_is_retired_can_be_had_back(s3: MemoryS3) -> None:

@@ -19,6 +19,7 @@ from dbt.adapters.mzs3.aws.failures import (
     permission_of,
 )
 from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.objects.conditions import note_comparing
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -30,6 +31,7 @@ State = Literal["open", "forward", "back", "closed"]
 _OTHER_CODES = ("PreconditionFailed", "412")
 REFUSED_CODES = (*_OTHER_CODES, "ConditionalRequestConflict", "409")
 _CONFLICT = 409
+_ETAG_OF_NONE = '"0"'
 NO_CONDITIONS_CODES = ("NotImplemented", "501")
 
 
@@ -198,6 +200,27 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
         with contextlib.suppress(ValueError):  # of content that no commit writes
             changed = Version(CommitIntent.from_json(found[0]), found[1]) if found else None
         raise ChangedError(changed) from exc
+
+
+def proves_comparing(prefix: Prefix, version: Version) -> bool:
+    """Write the intent a second time, which a store that compares before it writes refuses.
+
+    Where it does not, the last of two runs has the location, as far as they see each other. What
+    is certain is noted for later commits of this process.
+    """
+    body, answers = version.intent.to_json(), list[str | None]()
+    for condition in ({"IfNoneMatch": "*"}, {"IfMatch": _ETAG_OF_NONE}):
+        try:
+            prefix.write(COMMITTING, body, **condition)
+        except AwsFailure as exc:
+            answers.append(error_code(exc))
+        else:
+            answers.append(None)
+    # Without an answer, or the right to compare, it is taken for a store that does.
+    compares = not {None, *NO_CONDITIONS_CODES}.intersection(answers)
+    if not compares or {*answers} <= {*_OTHER_CODES}:
+        note_comparing(prefix, compares)
+    return compares
 
 
 def close_intent(

@@ -26,7 +26,11 @@ from dbt.adapters.mzs3.export.commit.manifest import (
 )
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.options import CopyOptions, OnExisting
-from dbt.adapters.mzs3.objects.conditions import compares_before_deleting, store_conditions
+from dbt.adapters.mzs3.objects.conditions import (
+    compares_before_deleting,
+    seen_comparing,
+    store_conditions,
+)
 from dbt.adapters.mzs3.objects.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.upload.destination import proof_of_writing, prove_deleting
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
@@ -42,7 +46,7 @@ class Preflight:
     """What an export finds at a location that is fit for it.
 
     `existing` is the export to replace, or with `resume` one that is already whole. `finished`
-    says so if this run has completed its commit. `deletes` and `proven` are as in Commit.
+    says so if this run has completed its commit. `deletes` and `compares` are as in Commit.
     `reusable` has open uploads by key, the fullest first.
     """
 
@@ -51,7 +55,7 @@ class Preflight:
     finished: str | None = None
     first_number: int = 1
     deletes: bool = False
-    proven: bool = False
+    compares: bool | None = None
     reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
 
 
@@ -99,7 +103,7 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
         finished=before.finished,
         first_number=used.next_number,
         deletes=deletes,
-        proven=on_existing != "fail",
+        compares=True if on_existing != "fail" else seen_comparing(prefix),
         reusable=_reusable(prefix, reaper, probe) if on_existing == "resume" else {},
     )
 

@@ -7,12 +7,11 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, is_denied
+from dbt.adapters.mzs3.aws.failures import AwsFailure, is_denied
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.effects import Effects
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
-    NO_CONDITIONS_CODES,
     ChangedError,
     CommitError,
     CommitIntent,
@@ -23,14 +22,14 @@ from dbt.adapters.mzs3.export.commit.intent import (
     Version,
     close_intent,
     describe_failure,
+    proves_comparing,
     put_intent,
     read_intent,
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix, map_concurrently
 
-_ETAG_OF_NONE = '"0"'
 _GONE = (
     "uploads of this run are gone; another run to this location, or a lifecycle rule of the "
     "bucket, has aborted them"
@@ -46,18 +45,23 @@ class Commit:
     """A commit at a location, of this run or of an earlier one that was cut off.
 
     Each change of its state is a compare-and-set of `_committing.json`. `deletes`: the store
-    compares before it deletes, too. `proven`: it was seen to compare before it writes.
+    compares before it deletes, too. `compares`: before it writes, as was seen; None if that is
+    still to be seen.
     """
 
     def __init__(
-        self, prefix: Prefix, pending: PendingExport, *, deletes: bool, proven: bool = True
+        self,
+        prefix: Prefix,
+        pending: PendingExport,
+        *,
+        deletes: bool,
+        compares: bool | None = True,
     ) -> None:
         self._prefix = prefix
         self.pending = pending
         self._effects = Effects(prefix, pending)
         self._deletes = deletes
-        self._proven = proven
-        self._heeds = True
+        self._compares = compares
         self._writer = str(pending.manifest["run_id"])
         self._version: Version | None = None
 
@@ -70,21 +74,28 @@ class Commit:
         commit._writer = uuid.uuid4().hex
         return commit
 
-    def run(self, once_claimed: Callable[[], object] = lambda: None) -> None:
+    def run(
+        self,
+        once_claimed: Callable[[], object] = lambda: None,
+        beside: Callable[[Callable[[], object]], object] = lambda work: work(),
+    ) -> None:
         """Make everything visible; on an exception nothing is, or the error says what is.
 
-        `once_claimed` is called while no other run can commit to the location. Raises
-        LocationError if another run has claimed or changed it, CommitError, or StaleFilesError.
+        `once_claimed` is called beside the completion of the uploads, while no other run can
+        commit to the location. `beside` is given the last step, which frees it: the next run
+        does that too. Raises LocationError if another run has claimed or changed the location,
+        CommitError, or StaleFilesError.
         """
         make_visible = self._make_visible
         try:
             self._effects.require_free()
             self._claim()
-            if not self._proven:
-                self._prove()
+            if self._compares is None:
+                self._compares = proves_comparing(self._prefix, self._held)
+            if not self._compares:
+                self._require_held()
             self._effects.require_unchanged()
-            once_claimed()
-            self._complete_and_decide()
+            self._complete_and_decide(once_claimed)
         except BaseException as exc:
             if not self._goes_forward_after(exc):
                 raise
@@ -95,7 +106,8 @@ class Commit:
             make_visible()
         except Exception as exc:  # noqa: BLE001 - whatever it is, it is decided
             self._undo_unless_visible(exc)
-        self._clean_up()
+        self._delete_stale()
+        beside(self._close)
 
     def recover(self) -> bool:
         """Roll another run's commit forward, else back; whether the export is visible now.
@@ -117,7 +129,8 @@ class Commit:
             if problems := self._roll_back():
                 raise CommitError("a commit that can't go forward is not undone yet", problems)
             return False
-        self._clean_up()
+        self._delete_stale()
+        self._close()
         return True
 
     @property
@@ -127,7 +140,7 @@ class Commit:
 
     def _change(self, state: State, *, shared: bool | None = None) -> None:
         """Change the state; there is no other way. Raises as `put_intent`."""
-        if not self._heeds:
+        if not self._compares:
             self._require_held()
         intent = self._held.intent
         shared = intent.shared if shared is None else shared
@@ -164,23 +177,6 @@ class Commit:
             self._version = exc.found
             raise  # another run goes on with it already
 
-    def _prove(self) -> None:
-        """Claim a second time, which a store that heeds conditions refuses.
-
-        Where it does not, the last of two runs has the location, as far as they see each other.
-        """
-        body = self._held.intent.to_json()
-        for condition in ({"IfNoneMatch": "*"}, {"IfMatch": _ETAG_OF_NONE}):
-            try:
-                self._prefix.write(COMMITTING, body, **condition)
-            except AwsFailure as exc:
-                # Without an answer, or the right to compare, it is taken for a store that heeds.
-                self._heeds &= error_code(exc) not in NO_CONDITIONS_CODES
-            else:
-                self._heeds = False
-        if not self._heeds:
-            self._require_held()
-
     def _require_held(self) -> None:
         try:
             found = read_intent(self._prefix)
@@ -198,11 +194,13 @@ class Commit:
 
     # -- deciding
 
-    def _complete_and_decide(self) -> None:
+    def _complete_and_decide(self, beside: Callable[[], object] = lambda: None) -> None:
         """Complete the uploads and decide forward; raises what failed before that."""
         if self.pending.in_place is not None:
             self._decide_forward()  # as the old file can't be had back
-        if not self._effects.complete_all():
+        both: tuple[Callable[[], object], ...] = (beside, self._effects.complete_all)
+        _, is_whole = map_concurrently(both, lambda work: work())
+        if not is_whole:
             raise CopyError(_GONE)
         if self.pending.in_place is None:
             self._decide_forward()
@@ -350,8 +348,8 @@ class Commit:
                 left = self._undone()
         raise self._failed(exc, left) from exc
 
-    def _clean_up(self) -> None:
-        """Delete what only the old manifest names, and then close the intent."""
+    def _delete_stale(self) -> None:
+        """Delete what only the old manifest names."""
         try:
             problems = self._effects.delete_stale()
         except Exception as exc:  # noqa: BLE001 - whatever it is, the export is visible
@@ -363,6 +361,9 @@ class Commit:
                 f"before it are still there, for whoever lists the location:{listed}\nThe next "
                 "run to this location tries again to remove them"
             )
+
+    def _close(self) -> None:
+        """Free the location for the next commit, where nothing is left to be done."""
         used = self._held.intent.used
         if self._held.intent.shared:
             stale = used.without(self._effects.names(self.pending.stale))

@@ -1,0 +1,113 @@
+"""A location is known without Spark where it can be; the proof that it can be written to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.memory_s3 import MemoryS3, failure
+
+from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.upload.destination import proof_of_writing, resolve_location
+
+
+class Repeating(MemoryS3):
+    """Answers to the last of so many requests, as boto3 does where it has lost the others'."""
+
+    def __init__(self, repeated: int) -> None:
+        super().__init__()
+        self.repeated = repeated
+
+    def create_multipart_upload(self, *, Key: str, **given: Any) -> dict[str, Any]:
+        for _ in range(self.repeated):
+            super().create_multipart_upload(Key=Key, **given)
+        answer = super().create_multipart_upload(Key=Key, **given)
+        return {**answer, "ResponseMetadata": {"RetryAttempts": self.repeated}}
+
+
+class Asked(Exception):
+    """Spark was asked to evaluate an expression."""
+
+
+class Spark:
+    def sql(self, text: str) -> Any:
+        raise Asked(text)
+
+
+SPARK: Any = Spark()
+
+
+@pytest.mark.parametrize(
+    ("text", "uri"),
+    [
+        ("s3://b/x y/|| mz_now()", "s3://b/x y/|| mz_now()/"),
+        ("'s3://b/exports/' || mz_now()", "s3://b/exports/17/"),
+        ("\n 's3://b/' ||MZ_NOW()|| '/Ünï'||\t'/b--c'\n", "s3://b/17/Ünï/b--c/"),
+    ],
+)
+def test_a_location_of_texts_needs_no_query(text: str, uri: str) -> None:
+    assert resolve_location(SPARK, "model.shop.orders", text, 17).uri == uri
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mz_now()",  # which is no text
+        "mz_now() || 's3://b/'",
+        "'s3://b/' || mz_now",
+        "'s3://b/' 'x' || mz_now()",
+        "'s3://b/it''s'",
+        r"'s3://b/\x'",
+        "'s3://b/${x}'",
+        "r's3://b/x'",
+        "'s3://b/' || mz_now() -- of this run",
+        "'s3://b/' || date'2026-01-01'",
+        "'s3://b/' || x'41'",
+        "concat('s3://b/', mz_now())",
+        "'s3://b/' + mz_now()",
+        "'s3://b/' || '' || mz_now()",
+    ],
+)
+def test_any_other_location_is_left_to_spark(text: str) -> None:
+    with pytest.raises(Asked):
+        resolve_location(SPARK, "model.shop.orders", text, 17)
+
+
+def prefix(s3: MemoryS3) -> Prefix:
+    client: Any = s3
+    return Prefix(client, S3Location("b", "x/"))
+
+
+@pytest.mark.parametrize("repeated", [0, 1, 2])
+def test_an_upload_that_was_opened_once_is_not_looked_for(repeated: int) -> None:
+    s3 = Repeating(repeated)
+    asked: list[str] = []
+    s3.before = lambda action, key: asked.append(action)
+    with proof_of_writing(prefix(s3)) as upload_id:
+        assert upload_id in s3.uploads
+    assert s3.uploads == {}
+    assert ("ListMultipartUploads" in asked) is (repeated > 0)
+
+
+def test_an_upload_of_which_that_is_not_told_is_looked_for() -> None:
+    s3 = MemoryS3()
+    asked: list[str] = []
+    s3.before = lambda action, key: asked.append(action)
+    with proof_of_writing(prefix(s3)):
+        pass
+    assert asked[-1] == "ListMultipartUploads"
+
+
+def test_what_can_not_be_aborted_is_named() -> None:
+    s3 = Repeating(0)
+
+    def before(action: str, key: str) -> None:
+        if action == "AbortMultipartUpload":
+            raise failure("AccessDenied")
+
+    s3.before = before
+    named = r"the upload upload 0 of x/_mzs3_\w+ of s3://b/x/_mzs3_\w+ stays open$"
+    with pytest.raises(S3Error, match=named), proof_of_writing(prefix(s3)):
+        pass
