@@ -10,6 +10,7 @@ import json
 import sys
 from typing import Any
 
+from dbt.adapters.mzs3.shard import comparison
 from dbt.adapters.mzs3.shard import rows as shard_rows
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 from support import export_on_cluster
@@ -32,6 +33,7 @@ def diff(
 
 if __name__ == "__main__":
     shard_rows.ROWS_OF_A_PART = 100
-    shard_rows.default_parallelism = lambda _: export_on_cluster.PARTS
+    for module in (shard_rows, comparison):
+        module.default_parallelism = lambda _: export_on_cluster.PARTS
     export_on_cluster.persist_shard = diff  # type: ignore[assignment]
     export_on_cluster.main(**json.loads(sys.argv[1]))

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dbt.adapters.mzs3.aws.location import parse_location
+from dbt.adapters.mzs3.shard import comparison
 from dbt.adapters.mzs3.shard import rows as shard_rows
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.upload import job as upload_job
@@ -59,7 +60,8 @@ def test_many_changes_are_spread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(shard_rows, "ROWS_OF_A_PART", 4)
-    monkeypatch.setattr(shard_rows, "default_parallelism", lambda _: 7)
+    for module in (shard_rows, comparison):
+        monkeypatch.setattr(module, "default_parallelism", lambda _: 7)
     persist(BEFORE, 10, parts=None)
     assert persist(AFTER, 20, parts=None).files == 5
     assert rows() == sorted(((i, 1 + (i % 10 == 0)) for i in range(100)), key=repr)
@@ -129,7 +131,8 @@ def test_files_are_the_same_whether_their_number_is_given_or_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(shard_rows, "ROWS_OF_A_PART", 6)
-    monkeypatch.setattr(shard_rows, "default_parallelism", lambda _: 9)
+    for module in (shard_rows, comparison):
+        monkeypatch.setattr(module, "default_parallelism", lambda _: 9)
     found = []
     for number in (None, 3):
         persist(BEFORE, 10, parts=number)

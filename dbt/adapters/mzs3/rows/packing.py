@@ -1,4 +1,4 @@
-"""Columns packed for their way to workers; `arrow.packed` is how they are got back."""
+"""Columns packed for their way: workers get them back by `arrow.packed`, Spark itself by SQL."""
 
 from __future__ import annotations
 

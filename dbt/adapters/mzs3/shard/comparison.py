@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.arrow.packed import MAX_DOUBLE_DIGITS
 from dbt.adapters.mzs3.rows.packing import packed_columns, unpacked_columns
-from dbt.adapters.mzs3.shard.rows import DIFF, added, consolidated
+from dbt.adapters.mzs3.shard.rows import DIFF, added, column_types, consolidated
 from dbt.adapters.mzs3.shard.types import Column, Type
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
@@ -35,7 +35,7 @@ def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
     docs/decisions/0033-a-diff-compares-hashes.md; what is left is compared by all columns.
     """
     names = rows.columns
-    decimals, kinds = _types(rows), _types(before)
+    decimals, kinds = column_types(rows), column_types(before)
     doubles = [name for name in names if decimals[name] != kinds[name] == T.DoubleType()]
     rows = _cast(rows, dict.fromkeys(doubles, "double"))
     taken = before.select(*names, (-F.col(DIFF)).alias(DIFF))
@@ -44,13 +44,14 @@ def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
         changes = consolidated(both, names)
     else:
         # Narrower rows are hashed, moved and sorted faster.
-        packed, _ = packed_columns(rows.schema)
-        both = both.selectExpr(*packed, DIFF)
-        sent = [name for name in both.columns if name != DIFF]
+        schema = T.StructType([field for field in both.schema.fields if field.name != DIFF])
+        packed, _ = packed_columns(schema)
+        sent = [column.rpartition(" as ")[2] for column in packed]
         nullable = [name for name in sent if name in names]
         missed = [*_nulls(nullable), *_signs(decimals, names)]
-        changes = consolidated(_uneven(both, sent, missed, stored), ["h1", *sent])
-        changes = changes.selectExpr(*unpacked_columns(rows.schema), DIFF)
+        packed_rows = both.selectExpr(*packed, DIFF)
+        changes = consolidated(_uneven(packed_rows, sent, missed, stored), ["h1", *sent])
+        changes = changes.selectExpr(*unpacked_columns(schema), DIFF)
     return _cast(changes, {name: decimals[name].simpleString() for name in doubles})
 
 
@@ -94,17 +95,13 @@ def _cast(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
     return rows.selectExpr(*[casts.get(name, name) for name in rows.columns])
 
 
-def _types(rows: DataFrame) -> Mapping[str, T.DataType]:
-    return {field.name: field.dataType for field in rows.schema.fields}
-
-
 def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
     """A digest of the rows that the changes add up to; the same for the same rows, in any order.
 
     Two sums of 64-bit hashes: see docs/decisions/0027-an-idle-shard-by-its-digest.md. Empty where
     a column has values inside values, of which the hash passes over NULLs.
     """
-    kinds = _types(changes)
+    kinds = column_types(changes)
     if _has_nested(kinds):
         return ""
     # A hash passes over NULLs, and takes -0.0 for 0.0.

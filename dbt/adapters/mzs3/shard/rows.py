@@ -38,13 +38,14 @@ def added(rows: DataFrame) -> DataFrame:
     return rows.withColumn(DIFF, F.lit(1).cast("bigint"))
 
 
-def _types(rows: DataFrame) -> Mapping[str, T.DataType]:
+def column_types(rows: DataFrame) -> Mapping[str, T.DataType]:
+    """The types of the columns, by their names."""
     return {field.name: field.dataType for field in rows.schema.fields}
 
 
 def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
     """Each distinct row of these columns with the sum of its `d`, if not 0; -0.0 is not 0.0."""
-    kinds = _types(changes)
+    kinds = column_types(changes)
     keys = [f"{SIGNED.of(name, kinds[name])} AS {name}" for name in names]
     summed = changes.selectExpr(*keys, DIFF).groupBy(*names).agg(F.sum(DIFF).alias(DIFF))
     grouped = summed.where(F.col(DIFF) != 0)
