@@ -219,6 +219,9 @@ def test_a_client_is_lent_to_one_at_a_time_and_not_for_long(
     assert first.client is not second.client
     first.give_back()
     assert lent_s3_client(AwsConnection(region="eu-west-2", **KEYS)).client is not first.client
+    with monkeypatch.context() as other:
+        other.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+        assert lent_s3_client(connection).client is not first.client
     now += 59
     assert lent_s3_client(AwsConnection(region="eu-west-1", **KEYS)) is first
     first.give_back()

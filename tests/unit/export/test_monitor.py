@@ -227,6 +227,18 @@ def test_a_history_is_opened_beside_the_planning_and_before_anything_can_be_inte
     assert [row.status for _, row in recorder.rows] == ["rows"]
 
 
+def test_a_history_is_opened_where_the_machine_has_no_thread_to_give(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with recorder.monitor() as monitor:
+        monitor.committed(RESULT)
+    assert [row.status for _, row in recorder.rows] == ["rows"]
+
+
 def test_an_export_that_cannot_be_seen_is_a_warning(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

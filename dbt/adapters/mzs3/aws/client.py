@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import random
 import threading
 import time
@@ -81,29 +82,35 @@ class LentClient(NamedTuple):
     """A client that nobody else has until it is given back."""
 
     client: S3Client
-    connection: AwsConnection
+    made_for: tuple[object, ...]
     made: float
 
     def give_back(self) -> None:
         """Let others have it; to leave this out is no harm."""
         with _lock:
-            _idle.append(self)
+            _idle[:] = [*_recent(), self]
 
 
 _lock = threading.Lock()
 _idle: list[LentClient] = []
 
 
+def _recent() -> list[LentClient]:
+    return [one for one in _idle if time.monotonic() - one.made < _RECENT_S]
+
+
 def lent_s3_client(connection: AwsConnection) -> LentClient:
     """As `s3_client`; or one that was given back, and made less than a minute ago, for an equal
-    connection: which need not connect anew, nor assume a role. For any thread of the driver."""
-    now = time.monotonic()
+    connection and the same settings of boto3 in the environment: which need not connect anew, nor
+    assume a role. For any thread of the driver."""
+    settings = ((key, value) for key, value in os.environ.items() if key.startswith("AWS_"))
+    made_for = (connection, frozenset(settings))
     with _lock:
-        _idle[:] = [one for one in _idle if now - one.made < _RECENT_S]
+        _idle[:] = _recent()
         for index, one in enumerate(_idle):
-            if one.connection == connection:
+            if one.made_for == made_for:
                 return _idle.pop(index)
-    return LentClient(s3_client(connection), connection, now)
+    return LentClient(s3_client(connection), made_for, time.monotonic())
 
 
 def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -59,7 +60,8 @@ def copy_to_s3(
     tidying: list[Future[object]] = []
 
     def later(work: Callable[[], object]) -> None:
-        tidying.append(beside.submit(work))
+        with suppress(RuntimeError):  # as Python ends; the next run does what is left
+            tidying.append(beside.submit(work))
 
     # What does not depend on the query is found out while it is analysed and planned. What nobody
     # waits for who reads the export is tidied up while its end is told.
@@ -95,7 +97,7 @@ def copy_to_s3(
                 else:
                     result = run.to_the_end()
         for work in tidying:
-            work.result()
+            work.exception()  # waits; the export is there, whatever fails now
     lent.result().give_back()
     return result
 

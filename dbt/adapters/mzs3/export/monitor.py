@@ -91,13 +91,18 @@ class RunMonitor:
         self._tell("started", text, {"parts": self._parts, "as_of": self._export.as_of}, "debug")
         if self._context.schema:
             # Beside the planning of the query.
-            self._opening = threading.Thread(
+            opening = threading.Thread(
                 target=contextvars.copy_context().run,
                 args=(self._open_history, self._context.schema),
                 name=f"{threading.current_thread().name} ({TABLE})",
                 daemon=True,
             )
-            self._opening.start()
+            try:
+                opening.start()
+            except RuntimeError:  # the machine has no thread to give
+                self._open_history(self._context.schema)
+            else:
+                self._opening = opening
             self._running = self._running_entry(self._context.schema)
             self._running.begin()
         return self

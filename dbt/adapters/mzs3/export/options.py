@@ -149,7 +149,7 @@ class CopyOptions:
     """
 
     location: str
-    """`s3://bucket/prefix`, or a SQL expression for one, which Spark evaluates. `mz_now()` is the
+    """`s3://bucket/prefix`, or a SQL expression for one. `mz_now()` is the
     start of the run in milliseconds since 1970, the same for the whole run."""
     format: ExportFormat
     aws_connection: str = DEFAULT_NAME

@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
     CommitError,
     CommitIntent,
     read_intent,
+    tried_comparing,
 )
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
@@ -200,7 +201,7 @@ def test_the_sweep_is_beside_the_completion(s3: MemoryS3) -> None:
 
 def test_a_location_is_freed_when_the_caller_has_time_or_by_the_next_run(s3: MemoryS3) -> None:
     later: list[Callable[[], object]] = []
-    export(s3, "a")[0].run(beside=later.append)
+    export(s3, "a")[0].run(later=later.append)
     claimed = dict(s3.objects)
     assert sorted(claimed) == sorted([*EXPORT, "x/_committing.json"])
     [free] = later
@@ -331,6 +332,16 @@ def test_a_proof_without_an_answer_proves_nothing_for_later(s3: MemoryS3, code: 
     s3.before = before
     commit.run()
     assert sorted(s3.objects) == EXPORT
+    assert seen_comparing(prefix(s3)) is None
+
+
+def test_a_proof_that_another_run_came_across_proves_nothing_for_later(s3: MemoryS3) -> None:
+    commit, _ = export(s3, "a")
+    commit._claim()
+    version = commit._held
+    # Which the store then takes for the first one, as it should.
+    once(s3, "PutObject", "x/_committing.json", s3.objects.clear)
+    assert not tried_comparing(prefix(s3), version)
     assert seen_comparing(prefix(s3)) is None
 
 

@@ -202,11 +202,12 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
         raise ChangedError(changed) from exc
 
 
-def proves_comparing(prefix: Prefix, version: Version) -> bool:
-    """Write the intent a second time, which a store that compares before it writes refuses.
+def tried_comparing(prefix: Prefix, version: Version) -> bool:
+    """Whether the store compares before it writes, by two writes that it then refuses.
 
-    Where it does not, the last of two runs has the location, as far as they see each other. What
-    is certain is noted for later commits of this process.
+    They have the intent that is there. Where the store takes them, the last of two runs has the
+    location, as far as they see each other. What is certain is noted for later commits of this
+    process.
     """
     body, answers = version.intent.to_json(), list[str | None]()
     for condition in ({"IfNoneMatch": "*"}, {"IfMatch": _ETAG_OF_NONE}):
@@ -218,7 +219,9 @@ def proves_comparing(prefix: Prefix, version: Version) -> bool:
             answers.append(None)
     # Without an answer, or the right to compare, it is taken for a store that does.
     compares = not {None, *NO_CONDITIONS_CODES}.intersection(answers)
-    if not compares or {*answers} <= {*_OTHER_CODES}:
+    # A first write may be taken because another run has removed the intent meanwhile.
+    heedless = answers[1] is None or not {*NO_CONDITIONS_CODES}.isdisjoint(answers)
+    if heedless or {*answers} <= {*_OTHER_CODES}:
         note_comparing(prefix, compares)
     return compares
 

@@ -22,9 +22,9 @@ from dbt.adapters.mzs3.export.commit.intent import (
     Version,
     close_intent,
     describe_failure,
-    proves_comparing,
     put_intent,
     read_intent,
+    tried_comparing,
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
@@ -77,12 +77,12 @@ class Commit:
     def run(
         self,
         once_claimed: Callable[[], object] = lambda: None,
-        beside: Callable[[Callable[[], object]], object] = lambda work: work(),
+        later: Callable[[Callable[[], object]], object] = lambda work: work(),
     ) -> None:
         """Make everything visible; on an exception nothing is, or the error says what is.
 
         `once_claimed` is called beside the completion of the uploads, while no other run can
-        commit to the location. `beside` is given the last step, which frees it: the next run
+        commit to the location. `later` is given the last step, which frees it: the next run
         does that too. Raises LocationError if another run has claimed or changed the location,
         CommitError, or StaleFilesError.
         """
@@ -91,7 +91,7 @@ class Commit:
             self._effects.require_free()
             self._claim()
             if self._compares is None:
-                self._compares = proves_comparing(self._prefix, self._held)
+                self._compares = tried_comparing(self._prefix, self._held)
             if not self._compares:
                 self._require_held()
             self._effects.require_unchanged()
@@ -107,7 +107,7 @@ class Commit:
         except Exception as exc:  # noqa: BLE001 - whatever it is, it is decided
             self._undo_unless_visible(exc)
         self._delete_stale()
-        beside(self._close)
+        later(self._close)
 
     def recover(self) -> bool:
         """Roll another run's commit forward, else back; whether the export is visible now.
@@ -194,11 +194,11 @@ class Commit:
 
     # -- deciding
 
-    def _complete_and_decide(self, beside: Callable[[], object] = lambda: None) -> None:
+    def _complete_and_decide(self, once_claimed: Callable[[], object] = lambda: None) -> None:
         """Complete the uploads and decide forward; raises what failed before that."""
         if self.pending.in_place is not None:
             self._decide_forward()  # as the old file can't be had back
-        both: tuple[Callable[[], object], ...] = (beside, self._effects.complete_all)
+        both: tuple[Callable[[], object], ...] = (once_claimed, self._effects.complete_all)
         _, is_whole = map_concurrently(both, lambda work: work())
         if not is_whole:
             raise CopyError(_GONE)
