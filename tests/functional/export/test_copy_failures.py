@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit import effects
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
+from dbt.adapters.mzs3.spark import job as spark_job
 from dbt.adapters.mzs3.upload import job as upload_job
 
 pytestmark = pytest.mark.spark
@@ -58,6 +60,15 @@ def test_parts_that_are_denied_are_found_before_any_data(
     nothing_left(bucket)
 
 
+@pytest.fixture
+def two_attempts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Clients try twice at most; in workers too, to whom the code travels, pickled anew."""
+    monkeypatch.setitem(s3_client.__kwdefaults__, "max_attempts", 2)
+    spark_job._code_of.cache_clear()
+    yield
+    spark_job._code_of.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("action", "doing"),
     [
@@ -66,19 +77,25 @@ def test_parts_that_are_denied_are_found_before_any_data(
     ],
 )
 def test_a_store_that_throttles_for_ever(
-    copy: Copy,
-    faulty: FaultyS3,
+    spark: Any,
+    s3_endpoint: str,
     bucket: str,
     nothing_left: Check,
-    monkeypatch: pytest.MonkeyPatch,
+    two_attempts: None,
     action: str,
     doing: str,
 ) -> None:
-    # For the driver, and for the workers, to whom it travels by value.
-    monkeypatch.setitem(s3_client.__kwdefaults__, "max_attempts", 2)
-    faulty.fault = lambda r: Fault.SLOW_DOWN if r.action == action else None
-    with pytest.raises(Mzs3Error) as failure:
-        copy("select 1 as a", f"s3://{bucket}/x", parts=1)
+    # A server of its own: neither the driver nor a worker has a client for it that tries longer.
+    with FaultyS3(s3_endpoint) as faulty, pytest.raises(Mzs3Error) as failure:
+        faulty.fault = lambda r: Fault.SLOW_DOWN if r.action == action else None
+        copy_to_s3(
+            spark,
+            "select 1 as a",
+            node="model.test.export",
+            options={"location": f"s3://{bucket}/x", "parts": 1},
+            connections={"default": connection_to(faulty.endpoint)},
+            as_of=1700000000000,
+        )
     text = str(failure.value)
     assert f"{doing.format(bucket)} failed: SlowDown: Please try again" in text
     assert "gave up after 2 attempts. The store asks for fewer requests: run fewer tasks" in text
