@@ -44,9 +44,9 @@ def is_idle(run: SourceRun) -> bool:
         with ThreadPoolExecutor(2) as beside:
             # What does not depend on the ledger, beside it.
             client = beside.submit(s3_client, run.connection)
-            views = beside.submit(has_current_views, run.spark, run.definition.relations)
             if (relations := _made(run)) is None:
                 return False
+            views = beside.submit(has_current_views, run.spark, run.definition.relations)
             ledger = Ledger(run.spark, relations)
             epochs = ledger.epochs()
             if unfinished_epochs(epochs) or is_due(epochs):
