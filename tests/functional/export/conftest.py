@@ -66,6 +66,7 @@ def copy(spark: Any, faulty: FaultyS3) -> Callable[..., CopyResult]:
         *,
         full_refresh: bool = False,
         context: RunContext = RunContext(),  # noqa: B008 - frozen
+        endpoint: str = faulty.endpoint,
         **options: Any,
     ) -> CopyResult:
         return copy_to_s3(
@@ -73,7 +74,7 @@ def copy(spark: Any, faulty: FaultyS3) -> Callable[..., CopyResult]:
             query,
             node="model.test.export",
             options={"location": location, **options},
-            connections={"default": connection_to(faulty.endpoint)},
+            connections={"default": connection_to(endpoint)},
             as_of=1700000000000,
             full_refresh=full_refresh,
             context=context,

@@ -19,10 +19,10 @@ from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit import effects
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult
-from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.spark import job as spark_job
 from dbt.adapters.mzs3.upload import job as upload_job
+from dbt.adapters.mzs3.upload.reaper import UploadReaper
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., CopyResult]
@@ -77,7 +77,7 @@ def two_attempts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 def test_a_store_that_throttles_for_ever(
-    spark: Any,
+    copy: Copy,
     s3_endpoint: str,
     bucket: str,
     nothing_left: Check,
@@ -88,19 +88,22 @@ def test_a_store_that_throttles_for_ever(
     # A server of its own: neither the driver nor a worker has a client for it that tries longer.
     with FaultyS3(s3_endpoint) as faulty, pytest.raises(Mzs3Error) as failure:
         faulty.fault = lambda r: Fault.SLOW_DOWN if r.action == action else None
-        copy_to_s3(
-            spark,
-            "select 1 as a",
-            node="model.test.export",
-            options={"location": f"s3://{bucket}/x", "parts": 1},
-            connections={"default": connection_to(faulty.endpoint)},
-            as_of=1700000000000,
-        )
+        copy("select 1 as a", f"s3://{bucket}/x", parts=1, endpoint=faulty.endpoint)
     text = str(failure.value)
     assert f"{doing.format(bucket)} failed: SlowDown: Please try again" in text
     assert "gave up after 2 attempts. The store asks for fewer requests: run fewer tasks" in text
     assert "Traceback" not in text
     nothing_left(bucket)
+
+
+def test_what_fails_of_tidying_up_does_not_fail_an_export_that_is_there(
+    copy: Copy, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("an answer that is no XML")
+
+    monkeypatch.setattr(UploadReaper, "abort_after_commit", fail)
+    assert copy("select 1 as a", f"s3://{bucket}/x").rows == 1
 
 
 def test_aborting_denied_is_found_before_any_data(

@@ -99,7 +99,7 @@ def test_a_single_file_that_became_another_runs_gets_no_manifest(s3: MemoryS3) -
             s3.abort_multipart_upload(Key=file.key, UploadId=file.upload_id)
             assert recover(prefix(s3), deletes=True).finished is None
             other._claim()
-            other._complete_and_decide()
+            other._complete_and_decide(lambda: None)
 
     s3.before = before
     with pytest.raises(CommitError, match="another run has committed an export"):

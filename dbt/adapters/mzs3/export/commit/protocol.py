@@ -194,7 +194,7 @@ class Commit:
 
     # -- deciding
 
-    def _complete_and_decide(self, once_claimed: Callable[[], object] = lambda: None) -> None:
+    def _complete_and_decide(self, once_claimed: Callable[[], object]) -> None:
         """Complete the uploads and decide forward; raises what failed before that."""
         if self.pending.in_place is not None:
             self._decide_forward()  # as the old file can't be had back
