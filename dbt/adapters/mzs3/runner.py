@@ -83,6 +83,7 @@ class _SessionRunner(Runner):
         session = session_of(self._credentials)
         self._open.append(session)
         try:
+            engine_of(session).keep_plans_secret(session)
             return call.run(session, cancelled, tell)
         finally:
             self._open.remove(session)

@@ -120,6 +120,25 @@ def test_a_stage_that_lost_its_executors_waits() -> None:
     assert later.waiting() == {1: 0}
 
 
+class Settings(SimpleNamespace):
+    """Of a server that knows some settings; `made` has those that were changed."""
+
+    def isModifiable(self, key: str) -> bool:
+        return key in self.known
+
+    def set(self, key: str, value: str) -> None:
+        self.made[key] = value
+
+
+def test_a_server_that_keeps_plans_keeps_none_with_keys() -> None:
+    cache = "spark.connect.session.planCache.enabled"
+    for known, made in (({cache}, {cache: "false"}), (set(), {})):
+        session: Any = RemoteSession()
+        session.conf = Settings(known=known, made={})
+        engine_of(session).keep_plans_secret(session)
+        assert session.conf.made == made
+
+
 def test_a_session_is_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Any = RemoteSession()
     monkeypatch.setitem(remote._running, session.session_id, RunningTasks(session))

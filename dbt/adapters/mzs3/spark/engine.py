@@ -22,6 +22,10 @@ class Engine(Protocol):
     def close(self, session: SparkSession) -> None:
         """Give back what the session holds; safe to repeat."""
 
+    def keep_plans_secret(self, session: SparkSession) -> None:
+        """Have no log tell of the functions in the session's plans: those of our tasks have what
+        they need of a connection, its keys among it."""
+
     def driver_address(self, session: SparkSession) -> tuple[str, str] | None:
         """The host under which workers reach this process, and the one to which it binds; None if
         this process is not Spark's driver."""

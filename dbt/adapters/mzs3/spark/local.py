@@ -20,6 +20,9 @@ class LocalEngine:
     def close(self, session: SparkSession) -> None:
         """Does nothing: the session goes with its connection, and Spark stays."""
 
+    def keep_plans_secret(self, session: SparkSession) -> None:
+        """Does nothing: Spark logs no functions."""
+
     def driver_address(self, session: SparkSession) -> tuple[str, str] | None:
         """As Spark's settings have them."""
         host = session.conf.get("spark.driver.host", None)

@@ -43,9 +43,8 @@ _TELLS_NOTHING = (
     "The SQL config 'spark.sql.parser.escapedStringLiterals' has been deprecated",
     "WARN WindowExpression: No Partition Defined",
 )
-# A server logs a plan whose analysis it finds in its cache, at DEBUG, with the functions in it: so
-# with what they need of a connection, its keys among it.
-_NOT_LOGGED = {"spark.connect.session.planCache.enabled": "false"}
+# A server logs a plan whose analysis it finds in its cache, at DEBUG, with the functions in it.
+_PLAN_CACHE = "spark.connect.session.planCache.enabled"
 # After about 10 s without an answer, where the client's own policy waits for 10 minutes.
 _RETRIES = {"max_retries": 6, "max_backoff": 2000, "max_server_retry_delay": 5000}
 # For all that a server answers without work. Work that it does may take its time.
@@ -148,6 +147,11 @@ class RemoteEngine:
         """Stop the session, so that nothing of it is left on the server."""
         _close([session.session_id])
 
+    def keep_plans_secret(self, session: SparkSession) -> None:
+        """By having the server keep no analysed plans for the session."""
+        if session.conf.isModifiable(_PLAN_CACHE):
+            session.conf.set(_PLAN_CACHE, "false")
+
     def driver_address(self, session: SparkSession) -> None:
         """None: workers can't be expected to reach the clients of the driver."""
 
@@ -208,9 +212,7 @@ def open_session(
     try:
         _retry(session, **_RETRIES)
         session.registerProgressHandler(tasks)
-        for key, value in {**DEFAULTS, **_NOT_LOGGED, **parameters}.items():
-            if session.conf.isModifiable(key):
-                session.conf.set(key, value)
+        _configure(session, {**DEFAULTS, **parameters})
     except BaseException as exc:
         _close([session.session_id])
         if not isinstance(exc, PySparkException):
@@ -220,6 +222,19 @@ def open_session(
     watch("connect", _OwnTasks(), executor_timeout)
     ship_executor_code()
     return session
+
+
+def _configure(session: SparkSession, parameters: Mapping[str, str]) -> None:
+    """Sets those that can be set at run time, by two requests where PySpark makes two for each."""
+    from pyspark.sql.connect.proto import ConfigRequest, KeyValue
+
+    asked = ConfigRequest.IsModifiable(keys=[*parameters])
+    answer = session.client.config(ConfigRequest.Operation(is_modifiable=asked))
+    can = [key for key, modifiable in answer.pairs if modifiable == "true"]
+    pairs = [KeyValue(key=key, value=parameters[key]) for key in can]
+    answer = session.client.config(ConfigRequest.Operation(set=ConfigRequest.Set(pairs=pairs)))
+    for warning in answer.warnings:
+        warnings.warn(warning, stacklevel=2)
 
 
 def _tls(builder: DefaultChannelBuilder) -> str:
