@@ -18,7 +18,8 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # What Derby keeps lasts as long as this process: it need not wait for the disk.
     derby = f"-Dderby.stream.error.file={folder / 'derby.log'} -Dderby.system.durability=test"
-    # It lives for a demo or a test: Java's second compiler would take longer than it saves.
+    # It lives for a demo or a test, beside others: Java's second compiler, and threads to collect
+    # garbage, would take more than they save.
     short = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     java = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": f"{derby} {short}"}
     jvm = launch_gateway(SparkConf(loadDefaults=False).setAll(java.items())).jvm

@@ -28,8 +28,6 @@ from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
-from dbt.adapters.mzs3.spark.engine import engine_of
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import run_job
 from dbt.adapters.mzs3.submit.driver import run_submitted
 
@@ -96,10 +94,6 @@ class SessionJobHelper(JobHelper):
             "scrub": lambda text: scrub_secrets(text, env_secrets()),
         }
         file = str(self.model["original_file_path"])
-        try:
-            engine_of(handle.session).keep_plans_secret(handle.session)
-        except SPARK_FAILURES as exc:  # the server is gone
-            raise readable(exc) from exc
         return run_job(handle.session, code, file, {**provided, **beside})
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source import idle
+from dbt.adapters.mzs3.csv_source import idle, tables
 from dbt.adapters.mzs3.csv_source.executor.listing import first_page
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
@@ -63,6 +63,11 @@ def test_a_view_of_somebody_else_is_an_error(ingested):
     ingested.spark.sql(f"CREATE VIEW {view} AS SELECT 1 AS id")
     with pytest.raises(SourceError, match="was not made by this source"):
         ingested.ingest()
+
+
+def test_the_views_are_looked_at_by_one_statement(ingested, monkeypatch):
+    monkeypatch.setattr(tables, "read_views", None)
+    assert has_current_views(ingested.spark, ingested.relations)
 
 
 def test_views_are_looked_at_while_the_location_is_listed(ingested, monkeypatch):

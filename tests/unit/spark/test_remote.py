@@ -8,6 +8,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -117,3 +118,19 @@ def test_a_session_is_given_back_when_opening_it_is_interrupted(
         open_session(f"sc://127.0.0.1:{port}", {}, 0)
     assert server.asked == ["ReleaseSession"]
     assert remote._running == {}
+
+
+def test_settings_that_a_server_refuses_are_left_out() -> None:
+    class Client:
+        def config(self, operation: Any) -> Any:
+            if operation.HasField("is_modifiable"):
+                asked.append(list(operation.is_modifiable.keys))
+                return SimpleNamespace(pairs=[("a.static", "false"), ("a.free", "true")])
+            asked.append([(pair.key, pair.value) for pair in operation.set.pairs])
+            return SimpleNamespace(warnings=["a.free is deprecated"])
+
+    asked: list[Any] = []
+    session: Any = SimpleNamespace(client=Client())
+    with pytest.warns(UserWarning, match=r"a\.free is deprecated"):
+        remote._configure(session, {"a.static": "1", "a.free": "2"})
+    assert asked == [["a.static", "a.free"], [("a.free", "2")]]

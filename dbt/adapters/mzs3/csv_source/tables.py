@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.ledger.transactions import WRITTEN_BY
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.spark.sql import DELTA, ICEBERG, PARQUET, quote_schema
+from dbt.adapters.mzs3.spark.sql import DELTA, ICEBERG, PARQUET, quote_literal, quote_schema
 from dbt.adapters.mzs3.spark.tables import (
     change_view,
     decoded,
@@ -45,6 +45,9 @@ _OF_FORMAT: Mapping[str, Mapping[str, str]] = {
         "write.spark.fanout.enabled": "true",
     },
 }
+# As SHOW TABLE EXTENDED has them, in a line.
+_SHOWN_PROPERTIES = re.compile(r"^Table Properties: \[(.*)\]$", re.MULTILINE)
+_VIEWS = ("", "__objects", "__rejects")
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
 PROPERTY_LENGTH = 4000
 
@@ -176,10 +179,23 @@ def reads_latest(spark: SparkSession, file_format: str) -> bool:
 
 def has_current_views(spark: SparkSession, relations: SourceRelations) -> bool:
     """Whether all views of the source are there, made by it, as this version makes them."""
-    views = read_views(spark, relations)
-    return len(views) == len(_view_texts(relations)) and all(
-        own.get("form") == _OWN_VIEW["form"] for own in views.values()
-    )
+    views = _own_properties(spark, relations)
+    if len(views) != len(_VIEWS):  # views of Iceberg's own are not shown so
+        views = [*read_views(spark, relations).values()]
+    return len(views) == len(_VIEWS) and all(own.get("form") == _OWN_VIEW["form"] for own in views)
+
+
+def _own_properties(spark: SparkSession, relations: SourceRelations) -> list[dict[str, str]]:
+    """The properties that the source gave to each of its views, by one statement for all."""
+    names = quote_literal("|".join(relations.identifier + suffix for suffix in _VIEWS))
+    schema = quote_schema(relations.schema)
+    views = []
+    for row in spark.sql(f"SHOW TABLE EXTENDED IN {schema} LIKE {names}").collect():
+        shown = _SHOWN_PROPERTIES.search(row["information"])
+        pairs = shown[1].split(", ") if shown else []
+        properties = dict(pair.partition("=")[::2] for pair in pairs)
+        views.append(_with_prefix(VIEW_PROPERTY, properties))
+    return views
 
 
 def _make_tables(

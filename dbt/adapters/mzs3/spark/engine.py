@@ -23,8 +23,8 @@ class Engine(Protocol):
         """Give back what the session holds; safe to repeat."""
 
     def keep_plans_secret(self, session: SparkSession) -> None:
-        """Have no log tell of the functions in the session's plans: those of our tasks have what
-        they need of a connection, its keys among it."""
+        """Have no log tell of the functions in the session's plans from now on: those of our tasks
+        have what they need of a connection, keys included. To be called before one is made."""
 
     def driver_address(self, session: SparkSession) -> tuple[str, str] | None:
         """The host under which workers reach this process, and the one to which it binds; None if
