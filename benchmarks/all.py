@@ -35,7 +35,7 @@ COMMANDS = {
     "ingestion": "ingest.py",
     "shards": "shard.py diff",
     "small-runs": "small_runs.py",
-    "small-objects": "many_objects.py fetching",
+    "small-objects": "many_objects.py fetching --rounds 5",
     "sample": "engines.py sample --targets connect cluster",
     "workers": "engines.py workers",
     "linear": "copy_to_s3.py linear --rows 30000000",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.csv_source.config import OnOverwrite
-from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
+from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile, unsettled
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 pytestmark = pytest.mark.spark
@@ -218,6 +218,9 @@ def decided(spark_parameters: dict[str, str]) -> Decided:
 
     def found(mode: OnOverwrite, complete: bool) -> dict[tuple[str, str], dict[str, Any]]:
         rows = reconcile(candidates, objects, mode, complete=complete).collect()
+        if complete:
+            open_ones = [row["object"] for row in unsettled(candidates, objects, mode).collect()]
+            assert sorted(open_ones) == sorted(row["object"] for row in rows)
         return {tuple(row["object"].split("|")): row.asDict() for row in rows}
 
     return {

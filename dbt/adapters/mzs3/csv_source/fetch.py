@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.text import counted
 BYTES_PER_TASK = 128 * 1024 * 1024
 # Less than both is not worth a task, and a file, of its own.
 LEAST_BYTES = 4 * 1024 * 1024
-LEAST_OBJECTS = 1024
+LEAST_OBJECTS = 2048
 
 _COUNTS = (
     "count(*) AS written",

@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.csv_source.executor.listing import FirstPage, first_page
 from dbt.adapters.mzs3.csv_source.ledger.compaction import is_due
 from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
+from dbt.adapters.mzs3.csv_source.listing.reconcile import unsettled
 from dbt.adapters.mzs3.csv_source.listing.scan import object_frame
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
@@ -91,5 +91,4 @@ def _all_is_settled(run: SourceRun, ledger: Ledger, listed: Future[FirstPage]) -
         return False
     # A page of objects is compared by one task: to shuffle them takes longer.
     found = object_frame(run, page.objects).coalesce(1)
-    to_do = reconcile(found, known, run.definition.intake.on_overwrite, complete=True)
-    return bool(to_do.isEmpty())
+    return bool(unsettled(found, known, run.definition.intake.on_overwrite).isEmpty())
