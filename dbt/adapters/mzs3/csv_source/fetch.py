@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
-from dbt.adapters.mzs3.spark.settings import FEW, held
+from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
 
@@ -28,6 +28,8 @@ BYTES_PER_TASK = 128 * 1024 * 1024
 # Less than both is not worth a task, and a file, of its own.
 LEAST_BYTES = 4 * 1024 * 1024
 LEAST_OBJECTS = 2048
+# So many are, where a core would else have nothing to do.
+LEAST_OBJECTS_OF_A_CORE = 256
 
 _COUNTS = (
     "count(*) AS written",
@@ -52,13 +54,14 @@ _TOTALS = (
 )
 
 
-def task_count(objects: int, size: int, parallelism: int) -> int:
+def task_count(objects: int, size: int, parallelism: int, cores: int) -> int:
     """How many tasks read so many objects of that many bytes in all, each object by one task.
 
     One for each object, unless that makes more small ones than `parallelism`, or tasks that have
-    hardly anything to do.
+    hardly anything to do. What that is goes by how many `cores` there are to use.
     """
-    worthwhile = -(-size // LEAST_BYTES) + -(-objects // LEAST_OBJECTS)
+    of_cores = min(cores, -(-objects // LEAST_OBJECTS_OF_A_CORE))
+    worthwhile = -(-size // LEAST_BYTES) + max(of_cores, -(-objects // LEAST_OBJECTS))
     return max(1, min(objects, max(min(parallelism, worthwhile), -(-size // BYTES_PER_TASK))))
 
 
@@ -122,8 +125,11 @@ class EpochRows:
 
     def _whole(self, plan: DataFrame, objects: int, size: int) -> DataFrame:
         """The objects' rows, each read by one task; the largest first, so that none comes last."""
-        parallelism = int(plan.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        tasks = task_count(objects, size, parallelism)
+        spark = plan.sparkSession
+        parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        # What a server is asked for by a query makes no difference to few.
+        cores = default_parallelism(spark) if objects > LEAST_OBJECTS_OF_A_CORE else 1
+        tasks = task_count(objects, size, parallelism, cores)
         # A plan is one file.
         shared = plan.coalesce(1)
         if tasks > 1:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
@@ -47,7 +47,7 @@ _OF_FORMAT: Mapping[str, Mapping[str, str]] = {
 }
 # As SHOW TABLE EXTENDED has them, in a line.
 _SHOWN_PROPERTIES = re.compile(r"^Table Properties: \[(.*)\]$", re.MULTILINE)
-_VIEWS = ("", "__objects", "__rejects")
+_VIEW_SUFFIXES = ("", "__objects", "__rejects")
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
 PROPERTY_LENGTH = 4000
 
@@ -179,23 +179,34 @@ def reads_latest(spark: SparkSession, file_format: str) -> bool:
 
 def has_current_views(spark: SparkSession, relations: SourceRelations) -> bool:
     """Whether all views of the source are there, made by it, as this version makes them."""
-    views = _own_properties(spark, relations)
-    if len(views) != len(_VIEWS):  # views of Iceberg's own are not shown so
-        views = [*read_views(spark, relations).values()]
-    return len(views) == len(_VIEWS) and all(own.get("form") == _OWN_VIEW["form"] for own in views)
+    names = [f"{relations.identifier}{suffix}".lower() for suffix in _VIEW_SUFFIXES]
+    shown = _shown_properties(spark, relations.schema, names)
+    if all(shown.get(name, {}).get("form") == _OWN_VIEW["form"] for name in names):
+        return True
+    # Not every catalog shows all of its views, or to everybody.
+    views = read_views(spark, relations)
+    return len(views) == len(names) and all(
+        own.get("form") == _OWN_VIEW["form"] for own in views.values()
+    )
 
 
-def _own_properties(spark: SparkSession, relations: SourceRelations) -> list[dict[str, str]]:
-    """The properties that the source gave to each of its views, by one statement for all."""
-    names = quote_literal("|".join(relations.identifier + suffix for suffix in _VIEWS))
-    schema = quote_schema(relations.schema)
-    views = []
-    for row in spark.sql(f"SHOW TABLE EXTENDED IN {schema} LIKE {names}").collect():
-        shown = _SHOWN_PROPERTIES.search(row["information"])
-        pairs = shown[1].split(", ") if shown else []
+def _shown_properties(
+    spark: SparkSession, schema: str, names: Iterable[str]
+) -> dict[str, dict[str, str]]:
+    """The properties of views that a source gave to them, by the view's name in lower case; by one
+    statement, where `read_views` takes one for each."""
+    pattern = quote_literal("|".join(names))
+    try:
+        rows = spark.sql(f"SHOW TABLE EXTENDED IN {quote_schema(schema)} LIKE {pattern}").collect()
+    except AnalysisException:
+        return {}
+    shown = {}
+    for row in rows:
+        found = None if row["isTemporary"] else _SHOWN_PROPERTIES.search(row["information"])
+        pairs = found[1].split(", ") if found else []
         properties = dict(pair.partition("=")[::2] for pair in pairs)
-        views.append(_with_prefix(VIEW_PROPERTY, properties))
-    return views
+        shown[row["tableName"].lower()] = _with_prefix(VIEW_PROPERTY, properties)
+    return shown
 
 
 def _make_tables(

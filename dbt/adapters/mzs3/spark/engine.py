@@ -24,7 +24,7 @@ class Engine(Protocol):
 
     def keep_plans_secret(self, session: SparkSession) -> None:
         """Have no log tell of the functions in the session's plans from now on: those of our tasks
-        have what they need of a connection, keys included. To be called before one is made."""
+        have what they need of a connection, keys included. Raises SparkJobError."""
 
     def driver_address(self, session: SparkSession) -> tuple[str, str] | None:
         """The host under which workers reach this process, and the one to which it binds; None if

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.failure import GONE, explain
+from dbt.adapters.mzs3.spark.failure import GONE, explain, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.session import DEFAULTS, silence_loggers
@@ -149,8 +149,11 @@ class RemoteEngine:
 
     def keep_plans_secret(self, session: SparkSession) -> None:
         """By having the server keep no analysed plans for the session."""
-        if session.conf.isModifiable(_PLAN_CACHE):
-            session.conf.set(_PLAN_CACHE, "false")
+        try:
+            if session.conf.isModifiable(_PLAN_CACHE):
+                session.conf.set(_PLAN_CACHE, "false")
+        except PySparkException as exc:  # the server is gone
+            raise readable(exc) from exc
 
     def driver_address(self, session: SparkSession) -> None:
         """None: workers can't be expected to reach the clients of the driver."""

@@ -15,6 +15,9 @@ from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 SMALL_BYTES = 256 * 1024
 """Up to this size an object is held in memory as a whole."""
 
+# One in which a record is bad is read once more, object by object.
+_MOST_IN_GROUP = 256
+
 # As many as the client has connections; as many again are fetched when they are asked for.
 _THREADS = 16
 _AHEAD = 2 * _THREADS
@@ -51,14 +54,16 @@ class HeldObject(StoredObject):
 def grouped(objects: Iterable[StoredObject]) -> Generator[list[StoredObject], None, None]:
     """The objects in their order: small ones that follow each other in groups, others alone.
 
-    A group has at most `BLOCK_BYTES` in all. Close it, so that nothing is fetched any more.
+    A group has at most `BLOCK_BYTES` in all, and 256 objects. Close it, so that nothing is fetched
+    any more.
     """
     group: list[StoredObject] = []
     size = 0
     with contextlib.closing(_fetched_ahead(objects)) as ahead:
         for stored in ahead:
             is_small = stored.size <= SMALL_BYTES
-            if group and not (is_small and size + stored.size <= BLOCK_BYTES):
+            fits = size + stored.size <= BLOCK_BYTES and len(group) < _MOST_IN_GROUP
+            if group and not (is_small and fits):
                 yield group
                 group, size = [], 0
             if is_small:
