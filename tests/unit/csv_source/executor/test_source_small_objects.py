@@ -122,9 +122,11 @@ def test_large_objects_are_alone_and_are_not_fetched_ahead():
     assert client.spans == []
 
 
-def test_a_group_has_a_block_at_most():
+def test_a_group_has_a_block_or_256_objects_at_most():
     objects = [stored(b"x" * small_objects.SMALL_BYTES) for _ in range(33)]
     assert [len(group) for group in grouped(objects)] == [16, 16, 1]
+    objects = [stored(b"1\n") for _ in range(300)]
+    assert [len(group) for group in grouped(objects)] == [256, 44]
 
 
 def test_several_objects_are_on_their_way_at_a_time():
