@@ -28,6 +28,7 @@ from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
+from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.job import run_job
 from dbt.adapters.mzs3.submit.driver import run_submitted
 
@@ -94,6 +95,7 @@ class SessionJobHelper(JobHelper):
             "scrub": lambda text: scrub_secrets(text, env_secrets()),
         }
         file = str(self.model["original_file_path"])
+        engine_of(handle.session).keep_plans_secret(handle.session)
         return run_job(handle.session, code, file, {**provided, **beside})
 
 

@@ -25,7 +25,6 @@ from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.export.progress import Progress
 from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all
 from dbt.adapters.mzs3.rows.batches import RestartReason
-from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism, speculates
@@ -57,7 +56,6 @@ def copy_to_s3(
     Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
     """
     parsed = parse_options(node, options, connections)
-    engine_of(spark).keep_plans_secret(spark)
     connection = connections[parsed.aws_connection]
     tidying: list[Future[object]] = []
 

@@ -47,7 +47,6 @@ from dbt.adapters.mzs3.shard.state.store import (
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.shard.write.batch import committing, write_batch
-from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
@@ -90,7 +89,6 @@ def persist_shard(
     Raises an Mzs3Error; the shard is then what it was, unless it is an UnknownWriteError.
     """
     parsed = parse_shard_options(node, options, connections)
-    engine_of(spark).keep_plans_secret(spark)
     problems = Problems(node)
     frame = location = None
     with problems.gathered():
