@@ -42,7 +42,7 @@ def plan(spark_parameters: dict[str, str], tmp_path: Path) -> SubmitPlan:
 
 def export(location: str, endpoint: str) -> Call[CopyResult]:
     code = render_copy_job(
-        "model.test.export", QUERY, {"location": location, **OPTIONS}, schema="s", identifier="e"
+        "model.test.export", QUERY, {"location": location, **OPTIONS}, schema="default", identifier="e"
     )
     arguments = {
         "code": code,
@@ -72,8 +72,8 @@ def test_an_export_that_is_submitted_has_the_bytes_of_one_in_a_session(
     at_home = {"location": here.location, "manifest": here.manifest}
     assert replace(there, **at_home) == here
     assert sums(s3, bucket, "there") == sums(s3, bucket, "here")
-    assert told[0].name == "mzs3.copy.started"
-    assert told[-1].name == "mzs3.copy.committed"
+    names = [event.name for event in told if event.name != "mzs3.copy.progress"]
+    assert names == ["mzs3.copy.started", "mzs3.copy.committed"]
 
 
 def test_a_submitted_export_that_is_cancelled_leaves_nothing(
