@@ -39,7 +39,7 @@ class Bench(Session):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.schemas = 0
+        self.made = ""
 
     def ratio(self, objects: int, rounds: int) -> None:
         """Print the medians of both for 400 MB in so many objects."""
@@ -47,10 +47,10 @@ class Bench(Session):
         size = self._put(prefix, objects)
         rows = {0}
         ways: dict[str, Callable[[int], object]] = {
-            "Spark's reader": lambda _: rows.add(self._read(prefix)),
-            "s3_csv_source": lambda _: rows.add(self._ingest(prefix)),
+            "Spark's reader": lambda _: self._read(prefix),
+            "s3_csv_source": lambda _: self._ingest(prefix),
         }
-        medians = median_seconds(ways, rounds)
+        medians = median_seconds(ways, rounds, lambda: rows.add(self._counted()))
         base = medians["Spark's reader"]
         print(f"{objects} objects, {size / 1e6:,.0f} MB, {max(rows):,} rows, medians of {rounds}")
         for way, median in medians.items():
@@ -67,24 +67,26 @@ class Bench(Session):
         query = f"select {columns} from ({TABLE.format(rows=BYTES // BYTES_PER_ROW)})"
         return self.copy(query, prefix, header=True, **how).bytes
 
-    def _read(self, prefix: str) -> int:
-        written = str(self.folder / "written")
+    def _read(self, prefix: str) -> None:
         reader = self.spark.read.options(
             header=True, multiLine=True, escape='"', enforceSchema=False
         ).schema(", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()))
         files = str(self.s3_folder / BUCKET / prefix / "*.csv")
-        reader.csv(files).write.parquet(written)
-        # There is a value in every row, unless it was not understood.
-        rows = int(self.spark.read.parquet(written).filter("is_paid is not null").count())
-        shutil.rmtree(written)
-        return rows
+        reader.csv(files).write.parquet(str(self.folder / "written"))
+        self.made = f"parquet.`{self.folder / 'written'}`"
 
-    def _ingest(self, prefix: str) -> int:
-        self.schemas += 1
-        schema = f"raw_{self.schemas}"
-        definition = source(schema, "orders", f"{prefix}/", COLUMNS)
-        rows = ingest(self.spark, definition, self.connection).rows
-        self.spark.sql(f"DROP SCHEMA {schema} CASCADE")
+    def _ingest(self, prefix: str) -> None:
+        definition = source("raw", "orders", f"{prefix}/", COLUMNS)
+        ingest(self.spark, definition, self.connection)
+        self.made = "raw.orders"
+
+    def _counted(self) -> int:
+        """How many rows were read, of what is removed then."""
+        # There is a value in every row, unless it was not understood.
+        counted = f"SELECT count(is_paid) FROM {self.made}"
+        rows = int(self.spark.sql(counted).first()[0])
+        shutil.rmtree(self.folder / "written", ignore_errors=True)
+        self.spark.sql("DROP SCHEMA IF EXISTS raw CASCADE")
         return rows
 
 

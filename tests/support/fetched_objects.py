@@ -7,7 +7,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, format_of
 from dbt.adapters.mzs3.csv_source.executor.formats import csv
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, StoredObject, read_fields
@@ -47,11 +47,16 @@ def listed(pattern="**"):
     return list(list_objects(CONNECTION, LOCATION, pattern)(iter([EVERYTHING])))
 
 
+def fetching(of):
+    """What a task does with listed objects, by the spec `of` them."""
+    return fetch_objects(of, format_of(of))
+
+
 def written(block_bytes=BLOCK_BYTES, **changes):
     """Every row that is written, as a dictionary, of objects read in blocks of that size."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv, "BLOCK_BYTES", block_bytes)
-        batches = fetch_objects(spec(**changes))(iter(listed()))
+        batches = fetching(spec(**changes))(iter(listed()))
         return [row for batch in batches for row in batch.to_pylist()]
 
 

@@ -101,6 +101,23 @@ def test_what_was_skipped_is_not_taken_again(ingested):
     assert lake.ingest().objects == 0
 
 
+def test_rows_from_before_anything_could_be_rejected_stay(lake):
+    lake.columns = [{"name": "id", "data_type": "int"}]
+    lake.put("1.csv", "id\n1\n")
+    lake.ingest()
+    lake.external = {"on_bad_row": "reject"}
+    lake.put("2.csv", "id\n2\nx\n")
+    lake.ingest()
+    assert lake.rows("id") == [("1.csv", 1, 1), ("2.csv", 1, 2)]
+    [reject] = lake.spark.table(lake.relations.rejects).collect()
+    assert (reject["record"], reject["raw"]) == (2, "x")
+    lake.external = {}
+    lake.put("3.csv", "id\n3\n")
+    lake.ingest()
+    assert lake.rows("id") == [("1.csv", 1, 1), ("2.csv", 1, 2), ("3.csv", 1, 3)]
+    assert lake.spark.table(lake.relations.rejects).count() == 1
+
+
 def test_the_object_that_failed_is_on_record_whatever_its_values_spell(lake):
     lake.columns = [{"name": "id", "data_type": "int"}]
     folder = f"s3://{lake.bucket}/orders"

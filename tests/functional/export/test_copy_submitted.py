@@ -42,7 +42,11 @@ def plan(spark_parameters: dict[str, str], tmp_path: Path) -> SubmitPlan:
 
 def export(location: str, endpoint: str) -> Call[CopyResult]:
     code = render_copy_job(
-        "model.test.export", QUERY, {"location": location, **OPTIONS}, schema="default", identifier="e"
+        "model.test.export",
+        QUERY,
+        {"location": location, **OPTIONS},
+        schema="default",
+        identifier="e",
     )
     arguments = {
         "code": code,

@@ -223,7 +223,6 @@ def test_a_run_that_lost_its_lock_leaves_objects_alone(monkeypatch):
 
 
 def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
-    monkeypatch.setattr(csv_source_ingest, "ship_executor_code", lambda: None)
     monkeypatch.setattr(csv_source_ingest, "SourceLock", lambda *_, **__: pytest.fail("locked"))
     spark = MagicMock()
     spark.sql.return_value.first.return_value = {"catalog": "ice"}

@@ -85,6 +85,22 @@ def test_what_is_shipped_runs_where_the_package_is_not(tmp_path):
     assert told.stdout == f"['a', 'b'] 1\n{[report, report]}\n"
 
 
+def test_a_worker_looks_once_a_minute_at_what_it_has_had_for_longer_than_a_task(monkeypatch):
+    run = shipped(write_parts, write_spec("a"), TaskContext.get)
+    clock = [1000.0]
+    monkeypatch.setattr(job.time, "monotonic", lambda: clock[0])
+    monkeypatch.delattr(job.gc, "_of_dbt_mzs3", raising=False)
+    left_out = []
+    try:
+        for seconds in (0, 1, 50, 10, 1):
+            clock[0] += seconds
+            run(iter([]))
+            left_out.append(job.gc.get_freeze_count() > 0)
+    finally:
+        job.gc.unfreeze()
+    assert left_out == [False, True, True, False, True]
+
+
 def test_code_is_pickled_once(monkeypatch):
     shipped(write_parts, write_spec("a"), TaskContext.get)
 

@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete
 from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
 
@@ -92,7 +93,7 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
     done_with = f"NOT {is_any_sql('shown.state', State.OPEN)}"
     objects = ledger.objects().where(f"{came_in} AND {done_with}").select("object", "taken.etag")
     tasks = int(run.spark.conf.get("spark.sql.shuffle.partitions"))
-    acted = objects.repartition(tasks).mapInArrow(act_on(spec), OUTCOME_DDL)
+    acted = objects.repartition(tasks).mapInArrow(shipped(act_on, spec), OUTCOME_DDL)
     with persisted(acted) as outcomes:
         found = outcomes.agg(
             F.count(F.lit(1)).alias("objects"),

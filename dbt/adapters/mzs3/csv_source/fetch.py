@@ -10,7 +10,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, schema_ddl
+from dbt.adapters.mzs3.csv_source.executor.fetch import (
+    FetchSpec,
+    fetch_objects,
+    format_of,
+)
 from dbt.adapters.mzs3.csv_source.executor.formats.format import too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR
 from dbt.adapters.mzs3.csv_source.large_objects import LargeObject, large_objects, rows_in_ranges
@@ -20,6 +24,7 @@ from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
+from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
@@ -137,7 +142,8 @@ class EpochRows:
             position = (F.row_number().over(by_size) - 1).cast("int")
             numbered = shared.withColumn("position", F.pmod(position, F.lit(tasks)))
             shared = numbered.repartitionById(tasks, F.col("position")).drop("position")
-        return shared.mapInArrow(fetch_objects(self.spec), schema_ddl(self.spec.columns))
+        fetch = shipped(fetch_objects, self.spec, format_of(self.spec))
+        return shared.mapInArrow(fetch, self.spec.ddl)
 
     @contextmanager
     def counted(self, written_rows: int) -> Iterator[tuple[DataFrame, IngestReport]]:

@@ -24,7 +24,6 @@ from dbt.adapters.mzs3.csv_source.listing.plan import new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.csv_source.tables import is_there, made_relations, require_ledger
-from dbt.adapters.mzs3.spark.job import ship_executor_code
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,6 @@ def read_pending(
     spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
 ) -> tuple[int, int]:
     """How many objects are listed and yet to be ingested, and their bytes. Raises SourceError."""
-    ship_executor_code()
     run = SourceRun(spark, definition, connection)
     with reading(spark, definition.name):
         if not spark.catalog.tableExists(definition.relations.ledger):

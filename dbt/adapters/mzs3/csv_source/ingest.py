@@ -42,7 +42,6 @@ from dbt.adapters.mzs3.csv_source.tables import (
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
-from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.spark.tables import table_format
 
@@ -68,7 +67,6 @@ def ingest(
     a user should know beside the report. Raises an Mzs3Error; what was committed before stays.
     """
     started = time.monotonic()
-    ship_executor_code()
     name, relations = definition.name, definition.relations
     run = SourceRun(spark, definition, connection, cancelled=cancelled, on_step=on_step, log=log)
     stop = run.cancellation

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.csv_source.executor import ranges
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, schema_ddl
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     CSV,
@@ -32,6 +32,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
 from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.objects.prefix import map_concurrently
+from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
 RANGE_BYTES = 32 * 1024 * 1024
@@ -109,7 +110,7 @@ def rows_in_ranges(
     ]
     numbered = [(*values, position) for position, values in enumerate(pieces)]
     quote = b"" if spec.format == JSONL else spec.dialect.quote.encode()
-    read = ranges.read_ranges(spec.connection, spec.source, spec.bucket, quote)
+    read = shipped(ranges.read_ranges, spec.connection, spec.source, spec.bucket, quote)
     blocks = (
         spark.createDataFrame(numbered, f"{ranges.RANGES_DDL}, position int")
         .repartitionById(len(pieces), F.col("position"))
@@ -119,7 +120,8 @@ def rows_in_ranges(
     )
     try:
         known = _ranges(objects, blocks)
-        yield blocks.mapInArrow(ranges.range_rows(spec, known), schema_ddl(spec.columns))
+        rows = shipped(ranges.range_rows, spec, known, ranges.records_of(spec))
+        yield blocks.mapInArrow(rows, spec.ddl)
     finally:
         blocks.unpersist()
 

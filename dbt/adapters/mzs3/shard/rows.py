@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.shard.executor.batch.write import with_times
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.types import LARGEST, TIMES, Type, wire_type
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
+from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 
@@ -235,7 +236,7 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
         types = [wire_type(kind, TIMES) for kind in kinds]
         timed = pa.schema(list(zip(names, types, strict=True)))
         schema = from_arrow_schema(timed, prefer_timestamp_ntz=True)
-        rows = rows.select(*names).mapInArrow(with_times(kinds), schema)
+        rows = rows.select(*names).mapInArrow(shipped(with_times, kinds), schema)
     return rows.select(*in_users_types(columns, names))
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import importlib
 import io
 import linecache
 import pickle
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
-from typing import Any
+from typing import Any, ParamSpec
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -37,9 +39,11 @@ SHIPPED = (
 )
 
 # A worker keeps the code of so many kinds of tasks, 1 MB each.
-_KEPT_CODE = 8
+_KEPT_CODE = 16
+_WHOLE_COLLECTION_S = 60.0
 
 OnBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+P = ParamSpec("P")
 
 
 def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[str, Any]) -> Any:
@@ -78,8 +82,8 @@ def ship_executor_code() -> None:
         cloudpickle.register_pickle_by_value(module)
 
 
-def shipped(make: Callable[..., OnBatches], *arguments: Any) -> OnBatches:
-    """What `make(*arguments)` gives, for `mapInArrow`; workers make it.
+def shipped(make: Callable[P, OnBatches], *arguments: P.args, **named: P.kwargs) -> OnBatches:
+    """What `make` gives for the arguments, for `mapInArrow`; workers make it.
 
     `make` is a function of the executor layer. Its code, and that of the arguments, is pickled
     once in this process, and unpickled once in a worker: to pickle it takes as long as to export
@@ -87,7 +91,7 @@ def shipped(make: Callable[..., OnBatches], *arguments: Any) -> OnBatches:
     """
     pickled = io.BytesIO()
     pickler = _ByName(pickled)
-    pickler.dump((make, arguments))
+    pickler.dump((make, arguments, named))
     code, data = _code_of(frozenset(pickler.names)), pickled.getvalue()
     version = hashlib.sha256(code).digest()
 
@@ -98,14 +102,23 @@ def shipped(make: Callable[..., OnBatches], *arguments: Any) -> OnBatches:
             while len(loaded) > _KEPT_CODE:
                 del loaded[next(iter(loaded))]
         ours = loaded[version]
+        # PySpark collects garbage after each task, and looks at all objects of the worker for it:
+        # 0.15 s once boto3 is loaded. What has lived through one collection is left out of the
+        # next ones; but for one a minute, so that no garbage stays.
+        now, looked = time.monotonic(), vars(gc)
+        if now - looked.get("_of_dbt_mzs3", -_WHOLE_COLLECTION_S) < _WHOLE_COLLECTION_S:
+            gc.freeze()
+        else:
+            gc.unfreeze()
+            looked["_of_dbt_mzs3"] = now
 
         class Unpickler(pickle.Unpickler):
             def find_class(self, module: str, name: str) -> Any:
                 found = ours.get((module, name))
                 return super().find_class(module, name) if found is None else found
 
-        made, given = Unpickler(io.BytesIO(data)).load()
-        batches_of: OnBatches = made(*given)
+        made, given, by_name = Unpickler(io.BytesIO(data)).load()
+        batches_of: OnBatches = made(*given, **by_name)
         return batches_of(batches)
 
     return run

@@ -13,6 +13,7 @@ from support.fetched_objects import (
     failure,
     fetch,
     fetched,
+    fetching,
     header_of,
     listed,
     put,
@@ -21,7 +22,8 @@ from support.fetched_objects import (
 
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects, schema_ddl
+from dbt.adapters.mzs3.csv_source.executor.fetch import schema_ddl
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.header import header_difference
 from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages, list_objects
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error, SourceError
@@ -32,7 +34,7 @@ FIX = "Correct the object or remove it, then run again"
 def test_rows_carry_their_object_their_number_and_its_time(s3):
     put(s3, "1.csv", b"id,amount\n1,a\n2,b\n")
     before = datetime.now(timezone.utc)
-    (batch,) = fetch_objects(spec())(iter(listed()))
+    (batch,) = fetching(spec())(iter(listed()))
     uri = "s3://acme-raw/orders/1.csv"
     assert batch.column("_mz_object").to_pylist() == [uri, uri]
     assert batch.column("_mz_record").to_pylist() == [1, 2]
@@ -41,22 +43,31 @@ def test_rows_carry_their_object_their_number_and_its_time(s3):
     assert abs((head["LastModified"] - before).total_seconds()) < 60
 
 
-def test_the_schema_in_spark_is_that_of_the_batches(s3):
+@pytest.mark.parametrize(
+    "reading", [Reading(), Reading(on_bad_row="reject"), Reading(on_header_mismatch="skip_object")]
+)
+def test_the_schema_in_spark_is_that_of_the_batches(s3, reading):
     put(s3, "1.csv", b"id,amount\n1,a\n")
-    (batch,) = fetch_objects(spec())(iter(listed()))
-    assert [str(field.type) for field in batch.schema] == [
-        "int64",
-        "string",
-        "string",
-        "int64",
-        "timestamp[us, tz=UTC]",
-        "struct<line: int64, byte: int64, raw: string, column: string, error: string>",
-    ]
-    assert schema_ddl((Column("a`b; --", "int"),)) == (
-        "`a``b; --` int, `_mz_object` string, `_mz_record` bigint, `_mz_last_modified` timestamp, "
-        "`mz_problem` struct<`line`: bigint, `byte`: bigint, `raw`: string, `column`: string, "
-        "`error`: string>"
+    of = spec(reading=reading, columns=(Column("a`b; --", "int"), Column("amount")))
+    (batch,) = fetching(of)(iter(listed()))
+    kinds = ["int32", "string", "string", "int64", "timestamp[us, tz=UTC]"]
+    ddl = (
+        "`a``b; --` int, `amount` string, `_mz_object` string, `_mz_record` bigint, "
+        "`_mz_last_modified` timestamp"
     )
+    fields = [(name, "bigint") for name in ("line", "byte")]
+    fields += [(name, "string") for name in ("raw", "column", "error")]
+    assert schema_ddl(of.columns) == (
+        f"{ddl}, `mz_problem` struct<{', '.join(f'`{name}`: {kind}' for name, kind in fields)}>"
+    )
+    if reading == Reading():
+        assert of.ddl == ddl
+    else:
+        assert of.ddl == schema_ddl(of.columns)
+        kinds.append(
+            "struct<line: int64, byte: int64, raw: string, column: string, error: string>"
+        )
+    assert [str(field.type) for field in batch.schema] == kinds
 
 
 def test_records_are_numbered_across_chunks(s3):
@@ -109,7 +120,7 @@ def test_no_final_newline(s3):
 )
 def test_a_name_that_needs_url_encoding(s3, name):
     put(s3, name, b"id,amount\n1,a\n")
-    (batch,) = fetch_objects(spec())(iter(listed()))
+    (batch,) = fetching(spec())(iter(listed()))
     assert batch.column("_mz_object").to_pylist() == [f"s3://acme-raw/orders/{name}"]
 
 
@@ -233,7 +244,7 @@ def test_an_object_that_is_replaced_after_it_was_listed(s3):
     before = listed()
     put(s3, "1.csv", b"id,amount\n2,b\n")
     with pytest.raises(ExecutorError) as raised:
-        list(fetch_objects(spec())(iter(before)))
+        list(fetching(spec())(iter(before)))
     etag = before[0].column("etag")[0].as_py()
     assert raised.value.message == (
         "lake.orders: object s3://acme-raw/orders/1.csv: it was replaced after it was listed: its "
@@ -247,7 +258,7 @@ def test_an_object_that_is_removed_after_it_was_listed(s3):
     before = listed()
     s3.delete_object(Bucket=BUCKET, Key="orders/1.csv")
     with pytest.raises(ExecutorError) as raised:
-        list(fetch_objects(spec())(iter(before)))
+        list(fetching(spec())(iter(before)))
     assert raised.value.message == (
         "lake.orders: object s3://acme-raw/orders/1.csv: it was removed after it was listed. Put "
         "it back, or run again without it"

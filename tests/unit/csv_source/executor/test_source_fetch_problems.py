@@ -3,10 +3,9 @@
 import bz2
 
 import pytest
-from support.fetched_objects import failure, header_of, listed, put, spec, written
+from support.fetched_objects import failure, fetching, header_of, listed, put, spec, written
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunks
-from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -27,7 +26,7 @@ def good(rows):
     return [
         (r["_mz_object"], r["_mz_record"], r["id"], r["amount"])
         for r in rows
-        if r["mz_problem"] is None
+        if r.get("mz_problem") is None
     ]
 
 
@@ -59,7 +58,7 @@ def test_all_batches_have_one_schema(s3):
     put(s3, "1.csv", b"id,amount\n1,a\nx,b\n")
     put(s3, "2.csv", b"other\n")
     reading = Reading(on_bad_row="reject", on_header_mismatch="skip_object")
-    batches = list(fetch_objects(spec(reading=reading))(iter(listed())))
+    batches = list(fetching(spec(reading=reading))(iter(listed())))
     assert [batch.num_rows for batch in batches] == [1, 1, 1]
     assert len({str(batch.schema) for batch in batches}) == 1
 

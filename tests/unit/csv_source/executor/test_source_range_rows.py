@@ -18,7 +18,7 @@ from support.csv_source_helpers import DIALECT
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor import ranges, stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, RecordLayout
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, format_of
 from dbt.adapters.mzs3.csv_source.executor.formats import csv as formats_csv
 from dbt.adapters.mzs3.csv_source.executor.formats import jsonl as formats_jsonl
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
@@ -28,6 +28,7 @@ from dbt.adapters.mzs3.csv_source.executor.ranges import (
     plan_ranges,
     range_rows,
     read_ranges,
+    records_of,
     survey_of,
 )
 from dbt.adapters.mzs3.errors import ExecutorError
@@ -80,7 +81,7 @@ def serve() -> Iterator[Any]:
 
         def use(data: bytes) -> OneObject:
             served = OneObject(data)
-            patch.setattr(stream, "s3_client", lambda _: served)
+            patch.setattr(stream, "recent_s3_client", lambda _: served)
             return served
 
         yield use
@@ -88,7 +89,7 @@ def serve() -> Iterator[Any]:
 
 def at_once(spec: FetchSpec) -> list[dict[str, Any]]:
     listed = {"key": ["k.csv"], "etag": ["e"], "size": [0], "last_modified": [NOW]}
-    return _rows(fetch_objects(spec)(iter([pa.RecordBatch.from_pydict(listed)])))
+    return _rows(fetch_objects(spec, format_of(spec))(iter([pa.RecordBatch.from_pydict(listed)])))
 
 
 def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, Any]]:
@@ -113,7 +114,7 @@ def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, An
         (0, index): RangeOfObject("k.csv", "e", NOW, RecordLayout.in_order(2), start, plan)
         for index, (start, plan) in enumerate(zip(starts, plans, strict=True))
     }
-    return _rows(range_rows(spec, known)(iter(blocks)))
+    return _rows(range_rows(spec, known, records_of(spec))(iter(blocks)))
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:

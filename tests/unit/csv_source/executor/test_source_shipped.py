@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import pytest
 from pyspark import cloudpickle
 from support.fetched_objects import spec
 
-from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects
+from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects, format_of
 from dbt.adapters.mzs3.csv_source.executor.formats.format import FORMAT_NAMES
-from dbt.adapters.mzs3.csv_source.executor.ranges import range_rows
-from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.csv_source.executor.ranges import range_rows, records_of
+from dbt.adapters.mzs3.spark.job import shipped
 
 MARKS = {
     "csv": b"CsvFormat",
@@ -22,23 +19,15 @@ MARKS = {
 }
 
 
-@pytest.fixture
-def pickled(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], bytes]]:
-    known = cloudpickle.cloudpickle._PICKLE_BY_VALUE_MODULES
-    monkeypatch.setattr(cloudpickle.cloudpickle, "_PICKLE_BY_VALUE_MODULES", set(known))
-    ship_executor_code()
-    yield cloudpickle.dumps
-
-
 @pytest.mark.parametrize("name", FORMAT_NAMES)
-def test_a_task_gets_the_code_of_its_own_format_alone(
-    pickled: Callable[[Any], bytes], name: str
-) -> None:
-    sent = pickled(fetch_objects(spec(format=name)))
+def test_a_task_gets_the_code_of_its_own_format_alone(name: str) -> None:
+    of = spec(format=name)
+    sent = cloudpickle.dumps(shipped(fetch_objects, of, format_of(of)))
     assert [one for one, mark in MARKS.items() if mark in sent] == [name]
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl"])
-def test_so_does_one_that_reads_ranges(pickled: Callable[[Any], bytes], name: str) -> None:
-    sent = pickled(range_rows(spec(format=name), {}))
+def test_so_does_one_that_reads_ranges(name: str) -> None:
+    of = spec(format=name)
+    sent = cloudpickle.dumps(shipped(range_rows, of, {}, records_of(of)))
     assert (MARKS["jsonl"] in sent) == (name == "jsonl")

@@ -7,12 +7,11 @@ from contextlib import closing
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.fetched_objects import failure, listed, put, spec, written
+from support.fetched_objects import failure, fetching, listed, put, spec, written
 from support.stored_objects import MemoryClient, stored
 
 from dbt.adapters.mzs3.csv_source.executor import small_objects
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.fetch import fetch_objects
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
@@ -70,7 +69,7 @@ def test_a_batch_has_the_rows_of_many_objects(s3):
     put(s3, "3.csv", b"id,amount\n")
     put(s3, "4.csv", b"")
     put(s3, "5.csv", b'\xef\xbb\xbfid,amount\r\n4,"say ""x"""\r\n')
-    (batch,) = fetch_objects(spec())(iter(listed()))
+    (batch,) = fetching(spec())(iter(listed()))
     assert batch.num_rows == 4
     assert rows_of() == [("1.csv", 1, 1), ("1.csv", 2, 2), ("2.csv", 1, 3), ("5.csv", 1, 4)]
 

@@ -75,6 +75,20 @@ class FetchSpec:
     reading: Reading = field(default_factory=Reading)
     format: str = CSV
 
+    @property
+    def ddl(self) -> str:
+        """The schema of the rows that tasks make, in Spark's DDL."""
+        return schema_ddl(self.columns, with_problem=self.has_problems)
+
+    @property
+    def has_problems(self) -> bool:
+        """Whether rows may come of records that are rejected, or of objects that are skipped.
+
+        Else they lack the column of their problem: to write a NULL for each takes a ninth of the
+        time of a task.
+        """
+        return self.reading.rejects or self.reading.skips
+
 
 def open_format(
     name: str, dialect: CsvDialect, compression: str, reading: Reading
@@ -87,14 +101,23 @@ def open_format(
     return TypedFormat(reading, {AVRO: avro_file, PARQUET: parquet_file}[name])
 
 
-def schema_ddl(columns: Sequence[Column]) -> str:
-    """The schema of the rows of a source with these columns, in Spark's DDL."""
-    every = (*columns, *_METADATA_COLUMNS)
+def schema_ddl(columns: Sequence[Column], *, with_problem: bool = True) -> str:
+    """The schema of the rows of a source with these columns, in Spark's DDL.
+
+    The last column is their problem, which rows of good records alone may lack.
+    """
+    every = (*columns, *(_METADATA_COLUMNS if with_problem else _METADATA_COLUMNS[:-1]))
     quoted = ((column.name.replace("`", "``"), column.data_type) for column in every)
     return ", ".join(f"`{name}` {data_type}" for name, data_type in quoted)
 
 
-def fetch_objects(spec: FetchSpec) -> Callable[[Batches], Batches]:
+def format_of(spec: FetchSpec) -> ObjectFormat:
+    """The format of the objects, to be opened by the driver: so that no code of other formats
+    travels with the tasks."""
+    return open_format(spec.format, spec.dialect, spec.compression, spec.reading)
+
+
+def fetch_objects(spec: FetchSpec, form: ObjectFormat) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows `key, etag, size, last_modified`: the objects' records.
 
     An object that is no longer the one listed is an error. `_mz_record` counts an object's data
@@ -103,8 +126,6 @@ def fetch_objects(spec: FetchSpec) -> Callable[[Batches], Batches]:
     one part of one object, of CSV a chunk, and a group of small ones: each object is one GET, and
     a large one is streamed.
     """
-    # Opened here, so that no code of other formats travels with the tasks.
-    form = open_format(spec.format, spec.dialect, spec.compression, spec.reading)
 
     def fetch(listed: Batches) -> Batches:
         require_version()
@@ -138,7 +159,7 @@ class _Task:
             batch, counts = found
             if batch.num_rows:
                 uris = [f"s3://{stored.bucket}/{stored.key}" for stored in group]
-                yield rows_together(self._spec.columns, batch.columns, uris, modified, counts)
+                yield rows_together(self._spec, batch.columns, uris, modified, counts)
             return
         for row, stored in enumerate(group):
             try:
@@ -151,7 +172,7 @@ class _Task:
     def _rows_of(self, stored: StoredObject, modified: pa.Scalar) -> Batches:
         """One object's rows. Raises ObjectError."""
         uri = f"s3://{stored.bucket}/{stored.key}"
-        to_rows = ObjectRows(self._spec.columns, uri, modified)
+        to_rows = ObjectRows(self._spec, uri, modified)
         done = 0
         with contextlib.closing(self._decoder(stored)) as found:
             try:
@@ -181,9 +202,9 @@ class _Task:
 
 @dataclass(frozen=True)
 class ObjectRows:
-    """Makes the rows of one object; `modified` is its time."""
+    """Makes the rows of one object, as `spec.ddl`; `modified` is its time."""
 
-    columns: tuple[Column, ...]
+    spec: FetchSpec
     uri: str
     modified: pa.Scalar
 
@@ -196,7 +217,7 @@ class ObjectRows:
                 numbers = pc.cumulative_sum(ones, start=before)
             else:
                 numbers = pc.add(records.numbers, pa.scalar(before + 1, pa.int64()))
-            yield self._rows(numbers, pa.nulls(batch.num_rows, _PROBLEM_TYPE), batch.columns)
+            yield self._rows(numbers, values=batch.columns)
         if rejects := records.rejects:
             problems = pa.array([vars(reject) for reject in rejects], _PROBLEM_TYPE)
             numbers = pa.array([before + reject.number + 1 for reject in rejects], pa.int64())
@@ -208,15 +229,19 @@ class ObjectRows:
         return self._rows(pa.nulls(1, pa.int64()), problem)
 
     def _rows(
-        self, numbers: pa.Array, problems: pa.Array, values: Sequence[pa.Array] = ()
+        self,
+        numbers: pa.Array,
+        problems: pa.Array | None = None,
+        values: Sequence[pa.Array] = (),
     ) -> pa.RecordBatch:
-        values = values or [pa.nulls(len(numbers), arrow_type(c.data_type)) for c in self.columns]
+        kinds = (arrow_type(column.data_type) for column in self.spec.columns)
+        values = values or [pa.nulls(len(numbers), kind) for kind in kinds]
         uris, times = (pa.repeat(one, len(numbers)) for one in (self.uri, self.modified))
-        return _batch(self.columns, [*values, uris, numbers, times, problems])
+        return _batch(self.spec, [*values, uris, numbers, times], problems)
 
 
 def rows_together(
-    columns: Sequence[Column],
+    spec: FetchSpec,
     values: Sequence[pa.Array],
     uris: Sequence[str],
     modified: pa.Array,
@@ -230,9 +255,16 @@ def rows_together(
     ones = pa.repeat(pa.scalar(1, pa.int64()), length)
     numbers = pc.subtract(pc.cumulative_sum(ones), starts.take(owners))
     metadata = [pa.array(uris).take(owners), numbers, modified.take(owners)]
-    return _batch(columns, [*values, *metadata, pa.nulls(length, _PROBLEM_TYPE)])
+    return _batch(spec, [*values, *metadata])
 
 
-def _batch(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> pa.RecordBatch:
-    names = [column.name for column in (*columns, *_METADATA_COLUMNS)]
-    return pa.RecordBatch.from_arrays(arrays, names=names)
+def _batch(
+    spec: FetchSpec, arrays: Sequence[pa.Array], problems: pa.Array | None = None
+) -> pa.RecordBatch:
+    """Rows of these columns; without `problems` they are good."""
+    names = [column.name for column in (*spec.columns, *_METADATA_COLUMNS)]
+    if spec.has_problems:
+        problems = pa.nulls(len(arrays[0]), _PROBLEM_TYPE) if problems is None else problems
+        return pa.RecordBatch.from_arrays([*arrays, problems], names=names)
+    assert problems is None  # as only such a source has any
+    return pa.RecordBatch.from_arrays(arrays, names=names[:-1])

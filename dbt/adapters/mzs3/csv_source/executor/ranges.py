@@ -205,16 +205,22 @@ class RangeOfObject:
         return Chunk(b"", self.plan.start, self.plan.line + 1)
 
 
+def records_of(spec: FetchSpec) -> Callable[[FetchSpec], RecordsOfRange]:
+    """What opens the format, to be chosen by the driver: so that no code of other formats travels
+    with the tasks."""
+    return _json_records if spec.format == JSONL else _csv_records
+
+
 def range_rows(
-    spec: FetchSpec, ranges: Mapping[RangeNumber, RangeOfObject]
+    spec: FetchSpec,
+    ranges: Mapping[RangeNumber, RangeOfObject],
+    opened: Callable[[FetchSpec], RecordsOfRange],
 ) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over the rows of `read_ranges`: the rows that `fetch_objects` would make.
 
     The end of a range's last record, which is in the next range, is fetched again. Raises
     ExecutorError, UNCLEAR for what a task that reads the whole object must judge.
     """
-    # Chosen here, so that no code of other formats travels with the tasks.
-    opened = _json_records if spec.format == JSONL else _csv_records
 
     def read(batches: Batches) -> Batches:
         client = task_client(spec.connection, spec.source)
@@ -250,7 +256,7 @@ class _RangeTask:
         """The rows of one range. Raises ObjectError, ExecutorError."""
         spec, plan = self._spec, one.plan
         modified = pa.scalar(one.modified, arrow_type("timestamp"))
-        to_rows = ObjectRows(spec.columns, f"s3://{spec.bucket}/{one.key}", modified)
+        to_rows = ObjectRows(spec, f"s3://{spec.bucket}/{one.key}", modified)
         header_records = 1 if spec.header is not None and spec.format == CSV else 0
         done = max(0, plan.record - header_records)
         span = (plan.range_end, max(plan.range_end, plan.end))

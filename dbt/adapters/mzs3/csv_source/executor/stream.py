@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.client import recent_s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing, reason_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
@@ -29,7 +29,7 @@ RAW_READ_BYTES = 256 * 1024
 def task_client(connection: AwsConnection, source: str) -> S3Client:
     """The client of a task that reads objects of the source. Raises ExecutorError."""
     try:
-        return s3_client(connection)
+        return recent_s3_client(connection)
     except S3Error as exc:
         raise ExecutorError(f"{source}: {exc}") from exc
 

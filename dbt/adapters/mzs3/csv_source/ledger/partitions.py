@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.status import observed
@@ -16,8 +17,9 @@ def write_partition(
 ) -> int:
     """Writes the frame's rows as a partition that only this run writes; how many they are.
 
-    Columns go by position. Readers see the partition once the metastore lists it, in one step
-    after all of its files are in place. The frame may read the same table.
+    Columns go by position; last ones that the frame lacks are NULL. Readers see the partition once
+    the metastore lists it, in one step after all of its files are in place. The frame may read the
+    same table.
 
     It is no INSERT: those stage what they write in one folder of the table, which the first one
     to end removes, with what the others have in it. So a run that has lost the source's lock would
@@ -28,15 +30,16 @@ def write_partition(
     """
     spark = frame.sparkSession
     schema = spark.table(table).drop(*partition).schema
-    rows = frame.toDF(*(field.name for field in schema)).to(schema)
+    written = T.StructType(schema.fields[: len(frame.columns)])
+    rows = frame.toDF(*written.names).to(written)
     counted = Observation()
     rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
     folder = partition_folder(spark, table, partition)
     rows.write.mode("overwrite").parquet(folder)
-    written = int(observed(counted)["rows"])
+    count = int(observed(counted)["rows"])
     require_lock()
     add_partition(spark, table, partition, folder)
-    return written
+    return count
 
 
 def add_partition(

@@ -33,8 +33,9 @@ class RowPartitions:
     def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
         """Writes the frame's rows as those of the epoch, in one step; how many they are.
 
-        Columns go by position. Nothing is written if `require_lock` raises, nor, in partitions, if
-        Spark does not report how many rows there are, for which SparkJobError is raised.
+        Columns go by position; last ones that the frame lacks are NULL. Nothing is written if
+        `require_lock` raises, nor, in partitions, if Spark does not report how many rows there
+        are, for which SparkJobError is raised.
         """
         partition = {EPOCH_COLUMN: epoch}
         return write_partition(frame, self._name, partition, require_lock=require_lock)
@@ -70,7 +71,7 @@ class RowTransactions:
         """See `RowPartitions`."""
         schema = self._spark.table(self._name).drop(EPOCH_COLUMN).schema
         counted = Observation()
-        rows = frame.toDF(*(field.name for field in schema)).to(schema)
+        rows = frame.toDF(*schema.names[: len(frame.columns)]).to(schema)
         rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
         require_lock()
         rows.withColumn(EPOCH_COLUMN, F.lit(epoch)).writeTo(self._name).append()

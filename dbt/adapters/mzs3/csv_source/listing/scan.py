@@ -35,6 +35,7 @@ from dbt.adapters.mzs3.csv_source.executor.listing import (
 from dbt.adapters.mzs3.csv_source.ledger.events import State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.run import SourceRun
+from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.spark.tables import arrow_frame
@@ -169,7 +170,8 @@ def _listed_by_tasks(run: SourceRun, pieces: Sequence[KeyRange]) -> DataFrame:
     frame = run.spark.createDataFrame(pa.Table.from_pylist(rows, _PIECES))
     if len(pieces) > 1:
         frame = frame.repartitionById(len(pieces), F.col("piece"))
-    listing = list_objects(run.connection, run.definition.location, run.definition.pattern)
+    of = run.definition
+    listing = shipped(list_objects, run.connection, of.location, of.pattern)
     return _with_uris(run, frame.select("after", "last").mapInArrow(listing, LISTING_DDL))
 
 

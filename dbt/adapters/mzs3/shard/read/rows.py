@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import NoShardError, StateStore
 from dbt.adapters.mzs3.shard.types import Column
-from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.job import shipped
 
 # Spark's driver has work with each task, and a shard may have tens of thousands of files.
 MOST_TASKS = 500
@@ -118,8 +118,8 @@ def changes_in(
     files = [file for batch in batches for file in batch.files]
     if not files:
         return spark.createDataFrame([], T.StructType(fields))
-    ship_executor_code()
-    read = read_files(
+    read = shipped(
+        read_files,
         shard.connection,
         shard.location.bucket,
         columns,

@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.executor.batch.compare import COMPARED_DDL, compare_files
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, in_tasks
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
-from dbt.adapters.mzs3.spark.job import ship_executor_code
+from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.run_table import RunTable
 from dbt.adapters.mzs3.text import grouped, shown_at
 
@@ -105,8 +105,7 @@ def validated(
     files = [file for batch in batches if batch.encoding == "dual" for file in batch.files]
     found = {}
     if files:
-        ship_executor_code()
-        compare = compare_files(shard.connection, shard.location.bucket)
+        compare = shipped(compare_files, shard.connection, shard.location.bucket)
         rows = in_tasks(spark, shard, files).mapInArrow(compare, COMPARED_DDL).collect()
         found = {row["key"]: (row["compared"], row["differing"]) for row in rows}
     names = {column.tag: column.name for one in state.schemas for column in one.columns}

@@ -24,7 +24,6 @@ from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
-from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.settings import speculates
 from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.text import followed_by
@@ -103,7 +102,6 @@ def upload(
     Returns the open uploads, and the numbers of rows that they add and retract; without changes
     there is none. Raises what Spark raises, and ShardError.
     """
-    ship_executor_code()
     for _ in range(2):
         counted = Observation()
         rows = changes.observe(
