@@ -81,7 +81,7 @@ class Bench(Session):
         self.made = "raw.orders"
 
     def _counted(self) -> int:
-        """How many rows were read, of what is removed then."""
+        """How many rows were read; removes them."""
         # There is a value in every row, unless it was not understood.
         counted = f"SELECT count(is_paid) FROM {self.made}"
         rows = int(self.spark.sql(counted).first()[0])

@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source import fetch, ingest
 from dbt.adapters.mzs3.csv_source.executor import listing
 from dbt.adapters.mzs3.csv_source.executor.columns import arrow_type
-from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, ObjectRows
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.listing import scan
 
 PREFIX = "orders/"
@@ -71,7 +71,7 @@ def made_up_client(objects: int) -> Iterator[MadeUpClient]:
     with contextlib.ExitStack() as stack:
         for module in (ingest, scan, listing):
             stack.enter_context(mock.patch.object(module, "s3_client", _Client(client)))
-        stack.enter_context(mock.patch.object(fetch, "fetch_objects", _made_up_rows))
+        stack.enter_context(mock.patch.object(fetch, "shipped", _made_up_rows))
         yield client
 
 
@@ -84,10 +84,11 @@ class _Client:
 
 
 def _made_up_rows(
-    spec: FetchSpec,
+    _make: object, spec: FetchSpec, _form: object
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """In the place of what ships `fetch_objects`."""
     modified = arrow_type("timestamp")
-    schema = ObjectRows(spec.columns, "", pa.scalar(None, modified)).skipped("").schema
+    names = [*(column.name for column in spec.columns), "_mz_object", "_mz_record"]
 
     def rows(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in listed:
@@ -95,8 +96,8 @@ def _made_up_rows(
             uri = pc.binary_join_element_wise(f"s3://{spec.bucket}", key, "/")
             first = pa.repeat(pa.scalar(1, pa.int64()), len(key))
             when = batch.column("last_modified").cast(modified)
-            problem = pa.nulls(len(key), schema.types[-1])
-            yield pa.RecordBatch.from_arrays([key, uri, first, when, problem], schema=schema)
+            columns = [key, uri, first, when]
+            yield pa.RecordBatch.from_arrays(columns, [*names, "_mz_last_modified"])
 
     return rows
 

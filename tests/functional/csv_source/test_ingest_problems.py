@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import os
 from dataclasses import replace
+from urllib.parse import urlsplit
 
+import pyarrow.parquet as pq
 import pytest
 
 from dbt.adapters.mzs3.csv_source.ingest import ingest
@@ -116,6 +119,10 @@ def test_rows_from_before_anything_could_be_rejected_stay(lake):
     lake.ingest()
     assert lake.rows("id") == [("1.csv", 1, 1), ("2.csv", 1, 2), ("3.csv", 1, 3)]
     assert lake.spark.table(lake.relations.rejects).count() == 1
+    if os.environ.get("MZS3_TABLES", "parquet") == "parquet":
+        stored = lake.spark.table(lake.relations.rows)
+        schemas = (pq.read_schema(urlsplit(file).path) for file in stored.inputFiles())
+        assert sorted("mz_problem" in schema.names for schema in schemas) == [False, False, True]
 
 
 def test_the_object_that_failed_is_on_record_whatever_its_values_spell(lake):

@@ -89,8 +89,15 @@ def test_a_worker_looks_once_a_minute_at_what_it_has_had_for_longer_than_a_task(
     run = shipped(write_parts, write_spec("a"), TaskContext.get)
     clock = [1000.0]
     monkeypatch.setattr(job.time, "monotonic", lambda: clock[0])
-    monkeypatch.delattr(job.gc, "_of_dbt_mzs3", raising=False)
-    left_out = []
+    monkeypatch.setattr(job.gc, "_of_dbt_mzs3", {}, raising=False)
+    left_out, frozen, freeze = [], 0, job.gc.freeze
+
+    def counted():
+        nonlocal frozen
+        frozen += 1
+        freeze()
+
+    monkeypatch.setattr(job.gc, "freeze", counted)
     try:
         for seconds in (0, 1, 50, 10, 1):
             clock[0] += seconds
@@ -99,6 +106,7 @@ def test_a_worker_looks_once_a_minute_at_what_it_has_had_for_longer_than_a_task(
     finally:
         job.gc.unfreeze()
     assert left_out == [False, True, True, False, True]
+    assert frozen == 2  # not what comes and goes between the whole collections
 
 
 def test_code_is_pickled_once(monkeypatch):

@@ -102,7 +102,12 @@ class EpochRows:
             try:
                 with self._fetched(plan, large) as rows:
                     table = rows_table(self.ledger.spark, self.ledger.relations)
-                    return table.write(rows, self.epoch, require_lock=self.ledger.require_lock)
+                    return table.write(
+                        rows,
+                        self.epoch,
+                        require_lock=self.ledger.require_lock,
+                        without=() if self.spec.has_problems else (PROBLEM_COLUMN,),
+                    )
             except SparkJobError as exc:
                 raise SourceError(
                     f"{self.spec.source}: {exc}; nothing of this run is committed"

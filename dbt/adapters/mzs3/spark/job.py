@@ -101,16 +101,18 @@ def shipped(make: Callable[P, OnBatches], *arguments: P.args, **named: P.kwargs)
             loaded[version] = pickle.loads(code)  # noqa: S301 - our own
             while len(loaded) > _KEPT_CODE:
                 del loaded[next(iter(loaded))]
-        ours = loaded[version]
+        ours = loaded[version] = loaded.pop(version)  # the last that is dropped
         # PySpark collects garbage after each task, and looks at all objects of the worker for it:
-        # 0.15 s once boto3 is loaded. What has lived through one collection is left out of the
-        # next ones; but for one a minute, so that no garbage stays.
-        now, looked = time.monotonic(), vars(gc)
-        if now - looked.get("_of_dbt_mzs3", -_WHOLE_COLLECTION_S) < _WHOLE_COLLECTION_S:
-            gc.freeze()
-        else:
+        # 0.17 s once boto3 is loaded. What has lived through one such collection is left out of
+        # those of a minute. (In a module of Python's, as this code has none in a worker.)
+        state = vars(gc).setdefault("_of_dbt_mzs3", {})
+        now = time.monotonic()
+        if now - state.get("whole", -_WHOLE_COLLECTION_S) >= _WHOLE_COLLECTION_S:
             gc.unfreeze()
-            looked["_of_dbt_mzs3"] = now
+            state.update(whole=now, left_out=False)
+        elif not state["left_out"]:
+            gc.freeze()
+            state.update(left_out=True)
 
         class Unpickler(pickle.Unpickler):
             def find_class(self, module: str, name: str) -> Any:

@@ -98,7 +98,7 @@ def test_rows_of_which_spark_reports_nothing_are_no_partition(
     monkeypatch.setattr(EpochRows, "_fetched", lambda *_: nullcontext(rows_of(catalog)))
     relations = SourceRelations("raw", "orders")
     ledger: Any = SimpleNamespace(spark=catalog, relations=relations, require_lock=int)
-    spec: Any = SimpleNamespace(bucket="b", source="lake.orders")
+    spec: Any = SimpleNamespace(bucket="b", source="lake.orders", has_problems=False)
     with pytest.raises(SourceError) as raised:
         EpochRows(ledger, spec, "7", MagicMock(), 1, 1).write()
     assert str(raised.value) == (

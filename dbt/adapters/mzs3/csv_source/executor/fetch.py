@@ -266,5 +266,6 @@ def _batch(
     if spec.has_problems:
         problems = pa.nulls(len(arrays[0]), _PROBLEM_TYPE) if problems is None else problems
         return pa.RecordBatch.from_arrays([*arrays, problems], names=names)
-    assert problems is None  # as only such a source has any
+    if problems is not None:
+        raise AssertionError(f"{spec.source}: a record is rejected, where it has to be an error")
     return pa.RecordBatch.from_arrays(arrays, names=names[:-1])

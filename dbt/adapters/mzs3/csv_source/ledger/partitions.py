@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.status import observed
 
 
 def write_partition(
-    frame: DataFrame, table: str, partition: Mapping[str, str], *, require_lock: Callable[[], None]
+    frame: DataFrame,
+    table: str,
+    partition: Mapping[str, str],
+    *,
+    require_lock: Callable[[], None],
+    without: Collection[str] = (),
 ) -> int:
     """Writes the frame's rows as a partition that only this run writes; how many they are.
 
-    Columns go by position; last ones that the frame lacks are NULL. Readers see the partition once
-    the metastore lists it, in one step after all of its files are in place. The frame may read the
-    same table.
+    Columns go by position; `without` are those of the table that the frame lacks, which are NULL.
+    Readers see the partition once the metastore lists it, in one step after all of its files are
+    in place. The frame may read the same table.
 
     It is no INSERT: those stage what they write in one folder of the table, which the first one
     to end removes, with what the others have in it. So a run that has lost the source's lock would
@@ -29,17 +33,16 @@ def write_partition(
     Spark does not report how many rows it has written, for which SparkJobError is raised.
     """
     spark = frame.sparkSession
-    schema = spark.table(table).drop(*partition).schema
-    written = T.StructType(schema.fields[: len(frame.columns)])
-    rows = frame.toDF(*written.names).to(written)
+    schema = spark.table(table).drop(*partition, *without).schema
+    rows = frame.toDF(*schema.names).to(schema)
     counted = Observation()
     rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
     folder = partition_folder(spark, table, partition)
     rows.write.mode("overwrite").parquet(folder)
-    count = int(observed(counted)["rows"])
+    written = int(observed(counted)["rows"])
     require_lock()
     add_partition(spark, table, partition, folder)
-    return count
+    return written
 
 
 def add_partition(

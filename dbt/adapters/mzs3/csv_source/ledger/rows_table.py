@@ -30,15 +30,24 @@ class RowPartitions:
         self._spark = spark
         self._name = name
 
-    def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
+    def write(
+        self,
+        frame: DataFrame,
+        epoch: str,
+        *,
+        require_lock: Callable[[], None],
+        without: Collection[str] = (),
+    ) -> int:
         """Writes the frame's rows as those of the epoch, in one step; how many they are.
 
-        Columns go by position; last ones that the frame lacks are NULL. Nothing is written if
-        `require_lock` raises, nor, in partitions, if Spark does not report how many rows there
-        are, for which SparkJobError is raised.
+        Columns go by position; `without` are those of the table that the frame lacks, which are
+        NULL. Nothing is written if `require_lock` raises, nor, in partitions, if Spark does not
+        report how many rows there are, for which SparkJobError is raised.
         """
         partition = {EPOCH_COLUMN: epoch}
-        return write_partition(frame, self._name, partition, require_lock=require_lock)
+        return write_partition(
+            frame, self._name, partition, require_lock=require_lock, without=without
+        )
 
     def settle(self, epoch: str) -> None:
         """Lets `drop_except` find what a run that died has written of the epoch."""
@@ -67,11 +76,18 @@ class RowTransactions:
         self._spark = spark
         self._name = name
 
-    def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
+    def write(
+        self,
+        frame: DataFrame,
+        epoch: str,
+        *,
+        require_lock: Callable[[], None],
+        without: Collection[str] = (),
+    ) -> int:
         """See `RowPartitions`."""
         schema = self._spark.table(self._name).drop(EPOCH_COLUMN).schema
         counted = Observation()
-        rows = frame.toDF(*schema.names[: len(frame.columns)]).to(schema)
+        rows = frame.toDF(*(name for name in schema.names if name not in without)).to(schema)
         rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
         require_lock()
         rows.withColumn(EPOCH_COLUMN, F.lit(epoch)).writeTo(self._name).append()
