@@ -10,11 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.csv_source.executor.fetch import (
-    FetchSpec,
-    fetch_objects,
-    format_of,
-)
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, format_of
 from dbt.adapters.mzs3.csv_source.executor.formats.format import too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR
 from dbt.adapters.mzs3.csv_source.large_objects import LargeObject, large_objects, rows_in_ranges

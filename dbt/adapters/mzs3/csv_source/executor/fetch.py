@@ -84,7 +84,7 @@ class FetchSpec:
     def has_problems(self) -> bool:
         """Whether rows may come of records that are rejected, or of objects that are skipped.
 
-        Else they lack the column of their problem: to write a NULL for each takes a ninth of the
+        Else they lack the column of their problem: to write a NULL for each takes a tenth of the
         time of a task.
         """
         return self.reading.rejects or self.reading.skips
