@@ -25,6 +25,7 @@ from dbt.adapters.mzs3.csv_source import fetch, idle, ingest
 from dbt.adapters.mzs3.csv_source.executor import listing
 from dbt.adapters.mzs3.csv_source.executor.columns import arrow_type
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.csv_source.ledger import rows_table
 from dbt.adapters.mzs3.csv_source.listing import scan
 
 PREFIX = "orders/"
@@ -71,9 +72,11 @@ def made_up_client(objects: int) -> Iterator[MadeUpClient]:
     with contextlib.ExitStack() as stack:
         for module in (ingest, idle, scan, listing):
             stack.enter_context(mock.patch.object(module, "s3_client", _Client(client)))
-        stack.enter_context(mock.patch.object(fetch, "shipped", _made_up_rows))
+        stack.enter_context(mock.patch.object(fetch, "fetch_objects", _made_up_rows))
         # With the bucket as it is now, and not as it was when the code was pickled.
-        stack.enter_context(mock.patch.object(scan, "shipped", lambda make, *given: make(*given)))
+        for module in (scan, rows_table):
+            patch = mock.patch.object(module, "shipped", lambda make, *given: make(*given))
+            stack.enter_context(patch)
         yield client
 
 
@@ -86,7 +89,7 @@ class _Client:
 
 
 def _made_up_rows(
-    _make: object, spec: FetchSpec, _form: object
+    spec: FetchSpec, _form: object
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """In the place of what ships `fetch_objects`."""
     modified = arrow_type("timestamp")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source import idle, tables
 from dbt.adapters.mzs3.csv_source.executor.listing import first_page
+from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.csv_source.tables import has_current_views
@@ -48,6 +51,71 @@ def test_what_is_put_on_record_meanwhile_is_seen(ingested, monkeypatch):
 
     monkeypatch.setattr(idle, "first_page", listed)
     assert ingested.ingest().objects == 1
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What passes have asked the ledger for by a query, one entry each time."""
+    queries = []
+
+    def asking(run, ledger, page):
+        queries.append(len(page.objects))
+        return all_is_settled(run, ledger, page)
+
+    all_is_settled = idle._all_is_settled
+    monkeypatch.setattr(idle, "_all_is_settled", asking)
+    return queries
+
+
+def on_record(lake):
+    """How often it is on record that there was nothing new."""
+    if lake.made.has_transactions:
+        pytest.skip("only a ledger of partitions has that on record")
+    shown = lake.spark.sql(f"SHOW PARTITIONS {lake.made.ledger}").collect()
+    return sum(row["partition"].startswith("epoch=0/phase=idle-") for row in shown)
+
+
+def test_that_nothing_is_new_is_found_out_once_as_long_as_all_stays_the_same(ingested, asked):
+    for _ in range(3):
+        assert ingested.ingest().objects == 0
+    assert (asked, on_record(ingested)) == ([1], 1)
+    ingested.put("2.csv", "id\n2\n")
+    assert ingested.ingest().rows == 1
+    for _ in range(2):
+        assert ingested.ingest().objects == 0
+    # Once for the new object, and once for the new epoch.
+    assert (asked, on_record(ingested)) == ([1, 2, 2], 1)
+    # As it was before, and yet with another epoch.
+    ingested.remove("2.csv")
+    assert ingested.ingest().objects == 0
+    assert (asked, on_record(ingested)) == ([1, 2, 2, 1], 1)
+    ingested.external = {"on_overwrite": "replace"}
+    ingested.put("1.csv", "id\n3\n")
+    assert ingested.ingest().rows == 1
+    assert ingested.rows("id") == [("1.csv", 1, "3"), ("2.csv", 1, "2")]
+
+
+def test_what_is_known_of_an_idle_source_is_no_epoch(ingested):
+    before = Ledger(ingested.spark, ingested.made).epochs()
+    states = ingested.states()
+    ingested.ingest()
+    assert on_record(ingested) == 1
+    ledger = Ledger(ingested.spark, ingested.made)
+    assert (ledger.epochs(), ingested.states()) == (before, states)
+    ledger.write_note(ledger.events().limit(0))
+    compact(ledger)
+    assert ingested.states() == states
+    assert ingested.ingest().objects == 0
+
+
+def test_a_run_on_an_idle_source_that_may_put_nothing_on_record_ends_well(ingested, monkeypatch):
+    def refused(*_):
+        raise AnalysisException("not allowed")
+
+    monkeypatch.setattr(Ledger, "write_known", refused)
+    for _ in range(2):
+        assert ingested.ingest().objects == 0
+    assert on_record(ingested) == 0
 
 
 @pytest.mark.parametrize("suffix", ["", "__objects", "__rejects"])

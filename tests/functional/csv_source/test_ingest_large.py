@@ -21,9 +21,9 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     rows_in_ranges = large_objects.rows_in_ranges
 
-    def counting(spark: Any, spec: Any, objects: Any) -> Any:
+    def counting(spark: Any, spec: Any, objects: Any, table: Any) -> Any:
         counts.append(len(objects))
-        return rows_in_ranges(spark, spec, objects)
+        return rows_in_ranges(spark, spec, objects, table)
 
     monkeypatch.setattr(large_objects, "RANGE_BYTES", RANGE_BYTES)
     monkeypatch.setattr(fetch, "rows_in_ranges", counting)

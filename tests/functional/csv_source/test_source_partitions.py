@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from support.table_rows import as_files
 
 from dbt.adapters.mzs3.csv_source.ledger.partitions import (
     add_partition,
@@ -74,7 +75,8 @@ def held(begun: str, fifo: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator
 
 def insert(spark: Any, frame: Any, table: str, epoch: str) -> int | None:
     """As a run does that has the lock."""
-    return write_partition(frame, table, {"epoch": epoch}, require_lock=lambda: None)
+    files = as_files(frame)
+    return write_partition(files, table, {"epoch": epoch}, require_lock=lambda: None)
 
 
 def partitions(spark: Any, table: str) -> list[str]:
@@ -146,3 +148,47 @@ def test_a_run_that_fails_takes_no_rows_from_another(
     written = spark.table(table).where("epoch = '2'")
     assert sorted(row["id"] for row in written.collect()) == [0, 1]
     assert spark.table(table).where("epoch = '1'").count() == 0
+
+
+EVERY_TYPE = {
+    "string": "'a,é\\n'",
+    "boolean": "true",
+    "tinyint": "-128",
+    "smallint": "32767",
+    "int": "-2147483648",
+    "bigint": "9223372036854775807",
+    "float": "float('-0.0')",
+    "double": "double('NaN')",
+    "date": "date'0001-01-01'",
+    "timestamp": "timestamp'0001-01-01 00:00:00.000001Z'",
+    "timestamp_ntz": "timestamp_ntz'9999-12-31 23:59:59.999999'",
+    "binary": "X'00ff'",
+    "decimal(9,2)": "-1234567.89",
+    "decimal(18,0)": "999999999999999999",
+    "decimal(38,38)": "-0.00000000000000000000000000000000000001",
+    "struct<line: bigint, raw: string>": "named_struct('line', 1L, 'raw', 'x')",
+}
+
+
+def test_spark_reads_each_type_as_it_was_whatever_a_session_sets_for_files(spark: Any) -> None:
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY")
+    spark.conf.set("mapreduce.output.fileoutputformat.compress", "true")
+    values = ", ".join(f"cast({value} as {kind})" for kind, value in EVERY_TYPE.items())
+    nothing = ", ".join("NULL" for _ in EVERY_TYPE)
+    names = [f"c{number}" for number in range(len(EVERY_TYPE))]
+    rows = spark.sql(f"select * from values ({values}), ({nothing}) as t").coalesce(1).toDF(*names)
+    spark.sql("create schema two_writers")
+    try:
+        named = [f"{name} {kind}" for name, kind in zip(names, EVERY_TYPE, strict=True)]
+        columns = ", ".join([*named, "absent string", "epoch string"])
+        spark.sql(f"create table {TABLE} ({columns}) using parquet partitioned by (epoch)")
+        assert insert(spark, rows, TABLE, "1") == 2
+        found = spark.table(TABLE)
+        assert found.where("absent is null").count() == 2
+        kept, expected = (
+            sorted(row[0] for row in frame.selectExpr("to_json(struct(*))").collect())
+            for frame in (found.drop("absent", "epoch"), rows)
+        )
+        assert kept == expected
+    finally:
+        spark.sql("drop schema two_writers cascade")

@@ -8,6 +8,7 @@ from itertools import chain, combinations
 
 import pytest
 from pyspark.sql import functions as F
+from support.table_rows import as_files
 
 from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
 from dbt.adapters.mzs3.csv_source.ledger.epochs import next_epoch
@@ -121,7 +122,8 @@ def test_a_busy_reader_sees_every_object_once_whatever_is_committed_or_compacted
         epoch = next_epoch(ledger.epochs())
         new = lake.spark.createDataFrame(rows, stored).withColumn("id", F.lit(str(number)))
         partition = {"mz_epoch": epoch}
-        write_partition(new, lake.relations.rows, partition, require_lock=lambda: None)
+        files = as_files(new)
+        write_partition(files, lake.relations.rows, partition, require_lock=lambda: None)
         ledger.write_commit(epoch, lake.spark.createDataFrame(taken, planned))
 
     stored = lake.spark.table(lake.relations.rows).drop("mz_epoch").schema

@@ -126,8 +126,9 @@ class Pass:
         run, ledger = self.run, self.ledger
         epoch = next_plan(ledger.epochs())
         with run.step("plan"):
-            ledger.write_plan(epoch, batch.frame)
-        rows = EpochRows(ledger, self.spec, epoch, ledger.plan(epoch), batch.objects, batch.bytes)
+            ledger.write_plan(epoch, batch.frame, few=batch.is_here)
+        plan = batch.frame if batch.is_here else ledger.plan(epoch)
+        rows = EpochRows(ledger, self.spec, epoch, plan, batch.objects, batch.bytes)
         try:
             with run.step("fetch"):
                 written = rows.write()
@@ -171,7 +172,7 @@ class Pass:
             ledger.require_lock()
             run.cancellation.check()
             run.cancellation.committing = True
-            ledger.write_commit(rows.epoch, counted)
+            ledger.write_commit(rows.epoch, counted, few=rows.are_few)
         # Who took it meanwhile may have closed this epoch, and dropped by now what closed it.
         ledger.require_lock("its commit may not count, as s3_source_status shows")
         return report

@@ -15,12 +15,11 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import too_many_reject
 from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR
 from dbt.adapters.mzs3.csv_source.large_objects import LargeObject, large_objects, rows_in_ranges
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
+from dbt.adapters.mzs3.csv_source.ledger.rows_table import RowsTable, rows_table
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
-from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
@@ -81,6 +80,11 @@ class EpochRows:
     objects: int
     size: int
 
+    @property
+    def are_few(self) -> bool:
+        """Whether the driver holds what there is to say of each object."""
+        return self.objects <= FEW
+
     def write(self) -> int:
         """Fetches every object of the plan into the epoch's rows, each once; how many there are.
 
@@ -93,17 +97,12 @@ class EpochRows:
             f"substring(object, {start}) AS key", "etag", "size", "last_modified"
         )
         large = large_objects(self.spec, plan, self.size)
+        table = rows_table(self.ledger.spark, self.ledger.relations)
         again = False
         while True:
             try:
-                with self._fetched(plan, large) as rows:
-                    table = rows_table(self.ledger.spark, self.ledger.relations)
-                    return table.write(
-                        rows,
-                        self.epoch,
-                        require_lock=self.ledger.require_lock,
-                        without=() if self.spec.has_problems else (PROBLEM_COLUMN,),
-                    )
+                with self._fetched(table, plan, large) as rows:
+                    return table.write(rows, self.epoch, require_lock=self.ledger.require_lock)
             except SparkJobError as exc:
                 raise SourceError(
                     f"{self.spec.source}: {exc}; nothing of this run is committed"
@@ -119,17 +118,19 @@ class EpochRows:
                 again = True
 
     @contextmanager
-    def _fetched(self, plan: DataFrame, large: list[LargeObject]) -> Iterator[DataFrame]:
+    def _fetched(
+        self, table: RowsTable, plan: DataFrame, large: list[LargeObject]
+    ) -> Iterator[DataFrame]:
         """The objects' rows: the large ones' in ranges, the others' each by one task."""
         if not large:
-            yield self._whole(plan, self.objects, self.size)
+            yield self._whole(table, plan, self.objects, self.size)
             return
         objects, size = self.objects - len(large), self.size - sum(one.size for one in large)
-        with rows_in_ranges(plan.sparkSession, self.spec, large) as rows:
+        with rows_in_ranges(plan.sparkSession, self.spec, large, table) as rows:
             others = plan.where(~F.col("key").isin([one.key for one in large]))
-            yield rows.unionAll(self._whole(others, objects, size))
+            yield rows.unionAll(self._whole(table, others, objects, size))
 
-    def _whole(self, plan: DataFrame, objects: int, size: int) -> DataFrame:
+    def _whole(self, table: RowsTable, plan: DataFrame, objects: int, size: int) -> DataFrame:
         """The objects' rows, each read by one task; the largest first, so that none comes last."""
         spark = plan.sparkSession
         parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -143,8 +144,7 @@ class EpochRows:
             position = (F.row_number().over(by_size) - 1).cast("int")
             numbered = shared.withColumn("position", F.pmod(position, F.lit(tasks)))
             shared = numbered.repartitionById(tasks, F.col("position")).drop("position")
-        fetch = shipped(fetch_objects, self.spec, format_of(self.spec))
-        return shared.mapInArrow(fetch, self.spec.ddl)
+        return table.fetched(shared, self.spec, fetch_objects, format_of(self.spec))
 
     @contextmanager
     def counted(self, written_rows: int) -> Iterator[tuple[DataFrame, IngestReport]]:
@@ -161,7 +161,7 @@ class EpochRows:
         columns = (F.expr(text) for text in (*_COUNTS, reason))
         counts = stored.groupBy(F.expr("_mz_object AS object")).agg(*columns)
         both = self.plan.join(counts, "object", "full")
-        with held(both, few=self.objects <= FEW) as per_object:
+        with held(both, few=self.are_few) as per_object:
             totals = per_object.selectExpr(*_TOTALS).first().asDict()
             wrong = totals.pop("wrong")
             if (found := totals.pop("written")) != written_rows:

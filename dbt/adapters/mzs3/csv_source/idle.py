@@ -9,18 +9,25 @@ unfinished, and all that is listed is settled. That needs no lock to be seen:
   right as if this pass had had the lock then, whatever other runs do at the same time.
 - An object that another run takes just then is an unfinished epoch, or was not settled: then the
   pass takes the lock, and waits for that run, as it does for any other reason to doubt.
+
+Which objects are settled follows from the phases on record, as what the ledger has of them never
+changes, and from the listing. So a digest of both is put on record, by which the next pass knows
+without a query that nothing is new, as long as both stay the same.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.config import AfterAction
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.listing import FirstPage, first_page
 from dbt.adapters.mzs3.csv_source.ledger.compaction import is_due
-from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
+from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.reconcile import unsettled
 from dbt.adapters.mzs3.csv_source.listing.scan import object_frame
@@ -30,6 +37,9 @@ from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.csv_source.tables import has_current_views, read_tables, reads_latest
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+
+# To be counted up where `reconcile` comes to decide otherwise by the same facts.
+_RULES = 1
 
 
 def is_idle(run: SourceRun) -> bool:
@@ -52,14 +62,24 @@ def is_idle(run: SourceRun) -> bool:
             if unfinished_epochs(epochs) or is_due(epochs):
                 return False
             of = run.definition
-            page = beside.submit(first_page, client.result(), of.location, of.pattern)
-            return (
+            page = first_page(client.result(), of.location, of.pattern)
+            if page.end is not None:
+                return False
+            digest = _digest(run.definition, epochs, page)
+            if ledger.is_known(digest):
+                return views.result()
+            if not (
                 _all_is_settled(run, ledger, page)
                 and Ledger(run.spark, relations).epochs() == epochs
                 and views.result()
-            )
+            ):
+                return False
     except (*SPARK_FAILURES, SourceError):
         return False
+    # Without it the next pass asks again.
+    with suppress(*SPARK_FAILURES):
+        ledger.write_known(digest)
+    return True
 
 
 def _only_lists(definition: SourceDefinition) -> bool:
@@ -83,12 +103,21 @@ def _made(run: SourceRun) -> SourceRelations | None:
     return made.relations
 
 
-def _all_is_settled(run: SourceRun, ledger: Ledger, listed: Future[FirstPage]) -> bool:
+def _digest(definition: SourceDefinition, epochs: Epochs, page: FirstPage) -> str:
+    """That of all by which objects are settled, in hexadecimal digits."""
+    facts = (
+        _RULES,
+        definition.intake.on_overwrite.value,
+        definition.location.bucket,
+        sorted((epoch, sorted(phases)) for epoch, phases in epochs.items()),
+        sorted((found.key, found.etag) for found in page.objects),
+    )
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+
+def _all_is_settled(run: SourceRun, ledger: Ledger, page: FirstPage) -> bool:
     """Whether there is nothing to do about any object, listed or on record."""
     known = ledger.objects(one_task=True)
-    page = listed.result()
-    if page.end is not None:
-        return False
     # A page of objects is compared by one task: to shuffle them takes longer.
     found = object_frame(run, page.objects).coalesce(1)
     return bool(unsettled(found, known, run.definition.intake.on_overwrite).isEmpty())

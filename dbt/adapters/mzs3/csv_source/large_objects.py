@@ -31,6 +31,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
 )
 from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.ledger.rows_table import RowsTable
 from dbt.adapters.mzs3.objects.prefix import map_concurrently
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import default_parallelism
@@ -97,9 +98,10 @@ def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
 
 @contextmanager
 def rows_in_ranges(
-    spark: SparkSession, spec: FetchSpec, objects: Sequence[LargeObject]
+    spark: SparkSession, spec: FetchSpec, objects: Sequence[LargeObject], table: RowsTable
 ) -> Iterator[DataFrame]:
-    """The rows of these objects, as `fetch_objects` would make them, valid inside the context.
+    """The rows of these objects for the table, as those of `fetch_objects`; valid inside the
+    context.
 
     It fetches them all to the executors' disks as it is entered. Raises what Spark raises.
     """
@@ -120,8 +122,7 @@ def rows_in_ranges(
     )
     try:
         known = _ranges(objects, blocks)
-        rows = shipped(ranges.range_rows, spec, known, ranges.records_of(spec))
-        yield blocks.mapInArrow(rows, spec.ddl)
+        yield table.fetched(blocks, spec, ranges.range_rows, known, ranges.records_of(spec))
     finally:
         blocks.unpersist()
 

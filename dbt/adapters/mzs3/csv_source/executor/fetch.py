@@ -81,6 +81,13 @@ class FetchSpec:
         return schema_ddl(self.columns, with_problem=self.has_problems)
 
     @property
+    def schema(self) -> pa.Schema:
+        """The same, as Arrow's."""
+        kinds = [(column.name, arrow_type(column.data_type)) for column in self.columns]
+        kinds += [(column.name, arrow_type(column.data_type)) for column in _METADATA_COLUMNS[:-1]]
+        return pa.schema([*kinds, (PROBLEM_COLUMN, _PROBLEM_TYPE)] if self.has_problems else kinds)
+
+    @property
     def has_problems(self) -> bool:
         """Whether rows may come of records that are rejected, or of objects that are skipped.
 

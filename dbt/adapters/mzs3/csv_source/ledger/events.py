@@ -40,6 +40,8 @@ class Phase:
     DONE = "done"
     LISTING = "listing"
     CLOSING = "closing"
+    IDLE = "idle-"
+    """Followed by a digest: no phase of an epoch, but what is known of the source as a whole."""
 
 
 class State:

@@ -29,6 +29,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -54,11 +55,15 @@ from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.csv_source.ledger.transactions import LedgerTransactions
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
 LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"
 _EMPTY = "nothing-"
+# What is known of a source with nothing new is under a number that no epoch has, in a phase that
+# no query reads.
+_IDLE_EPOCH = "0"
 
 
 class Ledger:
@@ -78,6 +83,7 @@ class Ledger:
         made = LedgerTransactions if relations.has_transactions else LedgerTable
         self._table: AnyTable = made(spark, relations)
         self._epochs = self._table.epochs()
+        self._idle = self._epochs.pop(_IDLE_EPOCH, set())
 
     def require_lock(self, outcome: str = NOTHING_COMMITTED) -> None:
         """Raises SourceError, with the outcome of the run, once the lock is lost."""
@@ -87,6 +93,24 @@ class Ledger:
     def epochs(self) -> Epochs:
         """Every epoch with its phases."""
         return {epoch: set(phases) for epoch, phases in self._epochs.items()}
+
+    def is_known(self, digest: str) -> bool:
+        """Whether `write_known` has put this on record."""
+        return f"{Phase.IDLE}{digest}" in self._idle
+
+    def write_known(self, digest: str) -> None:
+        """Records that a source had nothing new, in place of what was on record of that before.
+
+        That needs no lock: it is true whenever it is read, as the digest is of all that it follows
+        from. Does nothing in a table with transactions, where it would be an event as others are.
+        Raises what Spark raises, also where another run has just recorded it.
+        """
+        if self.relations.has_transactions:
+            return
+        phase = f"{Phase.IDLE}{digest}"
+        self._table.add(_IDLE_EPOCH, phase, f"{_EMPTY}{uuid.uuid4().hex}")
+        if gone := self._idle - {phase}:
+            self._table.drop([(_IDLE_EPOCH, before) for before in sorted(gone)])
 
     def plan(self, epoch: str) -> DataFrame:
         """What the epoch takes: object, etag, size, last_modified, hides."""
@@ -145,24 +169,26 @@ class Ledger:
         at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
         self._publish(next_epoch(self._epochs), Phase.NOTE, events, at=at)
 
-    def write_plan(self, epoch: str, objects: DataFrame) -> None:
+    def write_plan(self, epoch: str, objects: DataFrame, *, few: bool = False) -> None:
         """Records which objects the epoch takes, before any of them is read.
 
-        Raises SourceError if another run has planned under the same number.
+        `few` fit into the driver's memory. Raises SourceError if another run has planned under
+        the same number.
         """
-        self._publish(epoch, Phase.PLAN, objects, state=F.lit(State.LISTED))
+        self._publish(epoch, Phase.PLAN, objects, few=few, state=F.lit(State.LISTED))
 
-    def write_commit(self, epoch: str, objects: DataFrame) -> None:
+    def write_commit(self, epoch: str, objects: DataFrame, *, few: bool = False) -> None:
         """Commits the epoch: its rows are visible from here on, and what they replace is not.
 
         `objects` is the plan with `rows`, `rejects`, and `error`: why an object was skipped, which
-        then replaces nothing, or NULL.
+        then replaces nothing, or NULL; `few` fit into the driver's memory.
         """
         taken = F.col("error").isNull()
         self._publish(
             epoch,
             Phase.COMMIT,
             objects,
+            few=few,
             state=F.when(taken, State.FETCHED).otherwise(State.SKIPPED),
             hides=F.when(taken, F.col("hides")),
         )
@@ -244,11 +270,13 @@ class Ledger:
         phase: str,
         events: DataFrame,
         outcome: str = NOTHING_COMMITTED,
+        *,
+        few: bool = False,
         **given: Column,
     ) -> None:
         """As `_write`, with a compare-and-set as its last step; `outcome` is for the error."""
         self._epochs.setdefault(epoch, set()).add(phase)
-        folder = self._table.stage(epoch, _framed(events, given))
+        folder = self._table.stage(epoch, _framed(events, given), few=few)
         self.require_lock(outcome)
         if not publish(self._table, epoch, phase, folder):
             raise SourceError(
@@ -286,10 +314,17 @@ class LedgerTable:
         """Writes the events as this partition, unless it is there already."""
         publish(self, epoch, phase, self.stage(epoch, events))
 
-    def stage(self, epoch: str, events: DataFrame) -> str:
-        """Writes the events to a folder of their own, which nobody reads; its name."""
+    def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
+        """Writes the events to a folder of their own, which nobody reads; its name.
+
+        The driver writes what is `few`, which is faster than a job.
+        """
         folder = f"events-{uuid.uuid4().hex}"
-        events.write.parquet(self._path(epoch, folder))
+        path = self._path(epoch, folder)
+        if few:
+            engine_of(self._spark).write_parquet(self._spark, path, events.toArrow())
+        else:
+            events.write.parquet(path)
         return folder
 
     def add(self, epoch: str, phase: str, folder: str) -> None:
@@ -311,7 +346,11 @@ class LedgerTable:
         drop_partitions(self._spark, self._name, named)
 
     def _path(self, epoch: str, folder: str) -> str:
-        return f"{location_of(self._spark, self._name)}/epoch={epoch}/{folder}"
+        return f"{self._location}/epoch={epoch}/{folder}"
+
+    @cached_property
+    def _location(self) -> str:
+        return location_of(self._spark, self._name)
 
 
 AnyTable = LedgerTable | LedgerTransactions

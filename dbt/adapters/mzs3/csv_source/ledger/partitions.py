@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.csv_source.executor.table_files import END
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.status import observed
 
@@ -17,13 +18,11 @@ def write_partition(
     partition: Mapping[str, str],
     *,
     require_lock: Callable[[], None],
-    without: Collection[str] = (),
 ) -> int:
-    """Writes the frame's rows as a partition that only this run writes; how many they are.
+    """Writes files as a partition that only this run writes; how many rows they have.
 
-    Columns go by position; `without` are those of the table that the frame lacks, which are NULL.
-    Readers see the partition once the metastore lists it, in one step after all of its files are
-    in place. The frame may read the same table.
+    The frame has the files as FILES_DDL says. Columns that they lack are NULL. Readers see the
+    partition once the metastore lists it, in one step after all of its files are in place.
 
     It is no INSERT: those stage what they write in one folder of the table, which the first one
     to end removes, with what the others have in it. So a run that has lost the source's lock would
@@ -33,13 +32,12 @@ def write_partition(
     Spark does not report how many rows it has written, for which SparkJobError is raised.
     """
     spark = frame.sparkSession
-    schema = spark.table(table).drop(*partition, *without).schema
-    rows = frame.toDF(*schema.names).to(schema)
     counted = Observation()
-    rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
+    files = frame.observe(counted, F.sum("rows").alias("rows"))
     folder = partition_folder(spark, table, partition)
-    rows.write.mode("overwrite").parquet(folder)
-    written = int(observed(counted)["rows"])
+    texts = files.select(F.col("file").cast("string")).write.mode("overwrite")
+    texts.options(lineSep=END.decode(), maxRecordsPerFile=1, compression="none").text(folder)
+    written = int(observed(counted)["rows"] or 0)
     require_lock()
     add_partition(spark, table, partition, folder)
     return written

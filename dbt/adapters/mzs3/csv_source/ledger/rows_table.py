@@ -6,10 +6,13 @@ Where the format has transactions, an epoch's rows are one INSERT: all there, or
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.csv_source.executor.table_files import FILES_DDL, table_files
 from dbt.adapters.mzs3.csv_source.ledger.partitions import (
     add_partition,
     drop_partitions,
@@ -17,10 +20,15 @@ from dbt.adapters.mzs3.csv_source.ledger.partitions import (
     write_partition,
 )
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.spark.job import OnBatches, shipped
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.spark.status import observed
 
 PARTITIONS_AT_ONCE = 100
+
+RowsOf = Callable[..., OnBatches]
+# Where Spark's name of a compression is not Arrow's, or Arrow has none.
+_CODECS = {"uncompressed": "none", "lz4_raw": "lz4", "lzo": "snappy"}
 
 
 class RowPartitions:
@@ -30,24 +38,22 @@ class RowPartitions:
         self._spark = spark
         self._name = name
 
-    def write(
-        self,
-        frame: DataFrame,
-        epoch: str,
-        *,
-        require_lock: Callable[[], None],
-        without: Collection[str] = (),
-    ) -> int:
-        """Writes the frame's rows as those of the epoch, in one step; how many they are.
-
-        Columns go by position; `without` are those of the table that the frame lacks, which are
-        NULL. Nothing is written if `require_lock` raises, nor, in partitions, if Spark does not
-        report how many rows there are, for which SparkJobError is raised.
+    def fetched(self, of: DataFrame, spec: FetchSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
+        """The rows of `rows_of(spec, *more)`, in tasks over the rows of `of`, as `write` takes
+        them.
         """
-        partition = {EPOCH_COLUMN: epoch}
-        return write_partition(
-            frame, self._name, partition, require_lock=require_lock, without=without
-        )
+        codec = str(self._spark.conf.get("spark.sql.parquet.compression.codec", "snappy")).lower()
+        given = (spec.schema, _CODECS.get(codec, codec), rows_of, (spec, *more))
+        return of.mapInArrow(shipped(table_files, *given), FILES_DDL)
+
+    def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
+        """Writes what `fetched` gave as the rows of the epoch, in one step; how many they are.
+
+        Columns of the table that the rows lack are NULL. Nothing is written if `require_lock`
+        raises, nor, in partitions, if Spark does not report how many rows there are, for which
+        SparkJobError is raised.
+        """
+        return write_partition(frame, self._name, {EPOCH_COLUMN: epoch}, require_lock=require_lock)
 
     def settle(self, epoch: str) -> None:
         """Lets `drop_except` find what a run that died has written of the epoch."""
@@ -76,18 +82,15 @@ class RowTransactions:
         self._spark = spark
         self._name = name
 
-    def write(
-        self,
-        frame: DataFrame,
-        epoch: str,
-        *,
-        require_lock: Callable[[], None],
-        without: Collection[str] = (),
-    ) -> int:
+    def fetched(self, of: DataFrame, spec: FetchSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
+        """See `RowPartitions`."""
+        return of.mapInArrow(shipped(rows_of, spec, *more), spec.ddl)
+
+    def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
         """See `RowPartitions`."""
         schema = self._spark.table(self._name).drop(EPOCH_COLUMN).schema
         counted = Observation()
-        rows = frame.toDF(*(name for name in schema.names if name not in without)).to(schema)
+        rows = frame.to(schema)
         rows = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
         require_lock()
         rows.withColumn(EPOCH_COLUMN, F.lit(epoch)).writeTo(self._name).append()
@@ -113,7 +116,10 @@ class RowTransactions:
         return self._spark.table(self._name).first() is None
 
 
-def rows_table(spark: SparkSession, relations: SourceRelations) -> RowPartitions | RowTransactions:
+RowsTable = RowPartitions | RowTransactions
+
+
+def rows_table(spark: SparkSession, relations: SourceRelations) -> RowsTable:
     """The table of rows of the source, in the format that it has."""
     made = RowTransactions if relations.has_transactions else RowPartitions
     return made(spark, relations.rows)

@@ -56,7 +56,7 @@ class LedgerTransactions:
             if self.folder(epoch, phase) is None:
                 raise
 
-    def stage(self, epoch: str, events: DataFrame) -> str:
+    def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
         """Computes the events, which nobody reads yet; their name."""
         folder = f"events-{uuid.uuid4().hex}"
         self._staged[folder] = events.localCheckpoint()

@@ -25,13 +25,14 @@ from dbt.adapters.mzs3.csv_source.listing.scan import known_after, listed_object
 from dbt.adapters.mzs3.csv_source.listing.throttle import chosen, run_limits
 from dbt.adapters.mzs3.csv_source.report import objects_hint
 from dbt.adapters.mzs3.csv_source.run import SourceRun
-from dbt.adapters.mzs3.spark.settings import held, persisted
+from dbt.adapters.mzs3.spark.settings import FEW, held, persisted
 
 _PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
 _NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
 _IS_NEW = f"action = '{TAKE}'"
 _REFUSED = f"CASE WHEN action = '{REFUSE}' THEN struct(object, previous, etag) END"
 _TOTALS = (
+    "count(*) AS found",
     f"count_if({_IS_NEW}) AS objects",
     f"coalesce(sum(CASE WHEN {_IS_NEW} THEN size END), 0) AS bytes",
     f"count_if(action = '{NOTE}') AS notes",
@@ -46,6 +47,7 @@ _TOTALS = (
 class EpochPlan:
     """Objects for one epoch, as a DataFrame of the plan's columns; and totals.
 
+    `is_here` says that the driver holds the objects, and that they are few.
     `waiting_objects` and `waiting_bytes` are left for later runs. `notes` are for the ledger
     before anything is planned, None if there are none. `full_since` is when the listing began, if
     it is to be put on record once the rest is.
@@ -57,6 +59,7 @@ class EpochPlan:
     frame: DataFrame
     objects: int = 0
     bytes: int = 0
+    is_here: bool = False
     waiting_objects: int = 0
     waiting_bytes: int = 0
     notes: DataFrame | None = None
@@ -86,7 +89,7 @@ def new_objects(
         decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
         decided = stack.enter_context(held(decided, few=at_hand))
         # Spark may list again what it held: nothing refused gets in that way either.
-        yield replace(_batch(definition, ledger, decided), full_since=full_since)
+        yield replace(_batch(definition, ledger, decided, at_hand), full_since=full_since)
 
 
 def _candidates(
@@ -103,7 +106,9 @@ def _candidates(
     return both.select("object", "last.*"), at_hand
 
 
-def _batch(definition: SourceDefinition, ledger: Ledger, decided: DataFrame) -> EpochPlan:
+def _batch(
+    definition: SourceDefinition, ledger: Ledger, decided: DataFrame, at_hand: bool
+) -> EpochPlan:
     found = decided.selectExpr(*_TOTALS).first()
     if found["refused"]:
         return _refusal(definition, decided, found)
@@ -121,6 +126,7 @@ def _batch(definition: SourceDefinition, ledger: Ledger, decided: DataFrame) -> 
         frame=taken.select(*_PLAN_COLUMNS),
         objects=some["objects"],
         bytes=some["bytes"],
+        is_here=at_hand and found["found"] <= FEW,
         waiting_objects=found["objects"] - some["objects"],
         waiting_bytes=found["bytes"] - some["bytes"],
         notes=all_notes,
