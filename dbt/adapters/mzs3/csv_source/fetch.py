@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
-from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held
+from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held, totals
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
 
@@ -161,13 +161,13 @@ class EpochRows:
         columns = (F.expr(text) for text in (*_COUNTS, reason))
         counts = stored.groupBy(F.expr("_mz_object AS object")).agg(*columns)
         both = self.plan.join(counts, "object", "full")
-        with held(both, few=self.are_few) as per_object:
-            totals = per_object.selectExpr(*_TOTALS).first().asDict()
-            wrong = totals.pop("wrong")
-            if (found := totals.pop("written")) != written_rows:
+        with held(both, few=self.are_few) as (per_object, are_here):
+            found = totals(per_object, _TOTALS, few=are_here)
+            wrong = found.pop("wrong")
+            if (there := found.pop("written")) != written_rows:
                 raise SourceError(
                     f"{self.spec.source}: the tasks of this run wrote "
-                    f"{counted(written_rows, 'row')}, and {found} are there; nothing of it is "
+                    f"{counted(written_rows, 'row')}, and {there} are there; nothing of it is "
                     "committed. Something else has changed the files of the source's tables: "
                     "find out what, and run again"
                 )
@@ -180,12 +180,12 @@ class EpochRows:
                     wrong["object"],
                 )
             limit = self.spec.reading.max_rejects
-            if limit is not None and totals["rejected"] > limit:
+            if limit is not None and found["rejected"] > limit:
                 rejects = stored.where(f"{PROBLEM_COLUMN}.raw IS NOT NULL")
                 first = rejects.orderBy("_mz_object", "_mz_record").first()
                 problem, name = first[PROBLEM_COLUMN], first["_mz_object"]
                 where = f"object {name}, line {problem['line']}, byte {problem['byte']}"
                 text = too_many_rejects(self.spec.source, limit, f"{where}: {problem['error']}")
                 raise SourceError(text, name)
-            report = IngestReport(self.spec.source, **totals)
+            report = IngestReport(self.spec.source, **found)
             yield per_object.fillna(0, ["rows", "rejects"]), report

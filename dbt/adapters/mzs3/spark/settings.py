@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -60,15 +61,23 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 @contextmanager
-def held(frame: DataFrame, *, few: bool) -> Iterator[DataFrame]:
-    """As `persisted`; but where `few` rows are expected, and are found, the driver holds them.
+def held(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, bool]]:
+    """As `persisted`; but where `few` rows are expected, and are found, the driver holds them, and
+    true comes with them.
 
-    So Spark need not plan the frame anew each time when what it reads from is written to. Where
-    there are more than `FEW`, it is computed a second time.
+    So Spark need not plan the frame anew each time when what it reads from is written to, and
+    selects some of it without a job. Where there are more than `FEW`, it is computed a second
+    time.
     """
     here = frame.limit(FEW + 1).toArrow() if few else None
     if here is None or here.num_rows > FEW:
         with persisted(frame) as rows:
-            yield rows
+            yield rows, False
     else:
-        yield arrow_frame(frame.sparkSession, here).coalesce(1)
+        yield arrow_frame(frame.sparkSession, here), True
+
+
+def totals(rows: DataFrame, columns: Iterable[str], *, few: bool) -> dict[str, Any]:
+    """The aggregates of all rows, by their names; a `few` are not worth more than one task."""
+    found = (rows.coalesce(1) if few else rows).selectExpr(*columns).first()
+    return dict(found.asDict())

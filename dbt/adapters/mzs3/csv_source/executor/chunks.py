@@ -172,7 +172,9 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
     record = rf"{field}(?:{delimiter}{field}){'*' if one_column else '+'}"
     # pyarrow's expressions match in time linear in the data, whatever is in it.
     whole = rf"\A(?:{record}\r?\n)*(?:{record})?\z"
-    return bool(pc.match_substring_regex(pa.scalar(data), whole).as_py())
+    ends = pa.array([0, len(data)], pa.int32()).buffers()[1]
+    one = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(data)])  # not copied
+    return bool(pc.match_substring_regex(one, whole)[0].as_py())
 
 
 def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:

@@ -286,14 +286,14 @@ class Ledger:
 
 
 def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
-    """The events with all columns of the table; in one file, as queries open all epochs' files."""
+    """The events with all columns of the table."""
     there = {name: F.col(quote_identifier(name)) for name in events.columns}
     values = {**there, "at": F.current_timestamp(), **given}
     columns = (
         values.get(name, F.lit(None)).cast(data_type).alias(name)
         for name, data_type in LEDGER_COLUMNS.items()
     )
-    return events.select(*columns).coalesce(1)
+    return events.select(*columns)
 
 
 class LedgerTable:
@@ -324,7 +324,8 @@ class LedgerTable:
         if few:
             engine_of(self._spark).write_parquet(self._spark, path, events.toArrow())
         else:
-            events.write.parquet(path)
+            # In one file, as queries open all epochs' files.
+            events.coalesce(1).write.parquet(path)
         return folder
 
     def add(self, epoch: str, phase: str, folder: str) -> None:

@@ -59,7 +59,7 @@ class LedgerTransactions:
     def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
         """Computes the events, which nobody reads yet; their name."""
         folder = f"events-{uuid.uuid4().hex}"
-        self._staged[folder] = events.localCheckpoint()
+        self._staged[folder] = events.coalesce(1).localCheckpoint()
         return folder
 
     def add(self, epoch: str, phase: str, folder: str) -> None:

@@ -25,14 +25,13 @@ from dbt.adapters.mzs3.csv_source.listing.scan import known_after, listed_object
 from dbt.adapters.mzs3.csv_source.listing.throttle import chosen, run_limits
 from dbt.adapters.mzs3.csv_source.report import objects_hint
 from dbt.adapters.mzs3.csv_source.run import SourceRun
-from dbt.adapters.mzs3.spark.settings import FEW, held, persisted
+from dbt.adapters.mzs3.spark.settings import held, persisted, totals
 
 _PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
 _NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
 _IS_NEW = f"action = '{TAKE}'"
 _REFUSED = f"CASE WHEN action = '{REFUSE}' THEN struct(object, previous, etag) END"
 _TOTALS = (
-    "count(*) AS found",
     f"count_if({_IS_NEW}) AS objects",
     f"coalesce(sum(CASE WHEN {_IS_NEW} THEN size END), 0) AS bytes",
     f"count_if(action = '{NOTE}') AS notes",
@@ -87,9 +86,9 @@ def new_objects(
             # Spark forgets what it held of the ledger at a note of what has to wait.
             candidates = stack.enter_context(persisted(candidates))
         decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
-        decided = stack.enter_context(held(decided, few=at_hand))
+        decided, is_here = stack.enter_context(held(decided, few=at_hand))
         # Spark may list again what it held: nothing refused gets in that way either.
-        yield replace(_batch(definition, ledger, decided, at_hand), full_since=full_since)
+        yield replace(_batch(definition, ledger, decided, is_here), full_since=full_since)
 
 
 def _candidates(
@@ -107,9 +106,9 @@ def _candidates(
 
 
 def _batch(
-    definition: SourceDefinition, ledger: Ledger, decided: DataFrame, at_hand: bool
+    definition: SourceDefinition, ledger: Ledger, decided: DataFrame, is_here: bool
 ) -> EpochPlan:
-    found = decided.selectExpr(*_TOTALS).first()
+    found = totals(decided, _TOTALS, few=is_here)
     if found["refused"]:
         return _refusal(definition, decided, found)
     everything = taken = decided.where(_IS_NEW)
@@ -118,7 +117,8 @@ def _batch(
     some = found
     if found["objects"] and definition.intake.is_limited:
         taken = chosen(everything, run_limits(ledger, definition.intake))
-        some = taken.selectExpr("count(*) AS objects", "coalesce(sum(size), 0) AS bytes").first()
+        sums = ("count(*) AS objects", "coalesce(sum(size), 0) AS bytes")
+        some = totals(taken, sums, few=is_here)
         if some["objects"] < found["objects"]:
             # All of them, so that what fails now keeps its place before those behind it.
             all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
@@ -126,7 +126,7 @@ def _batch(
         frame=taken.select(*_PLAN_COLUMNS),
         objects=some["objects"],
         bytes=some["bytes"],
-        is_here=at_hand and found["found"] <= FEW,
+        is_here=is_here,
         waiting_objects=found["objects"] - some["objects"],
         waiting_bytes=found["bytes"] - some["bytes"],
         notes=all_notes,
