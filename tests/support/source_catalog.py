@@ -262,7 +262,7 @@ class SimulatedLedgerTable:
     def insert(self, number: str, phase: str, events: Any) -> None:
         self._ask("insert", number, phase, tuple(events))
 
-    def stage(self, number: str, events: Any) -> str:
+    def stage(self, number: str, events: Any, *, few: bool = False) -> str:
         folder = f"{self._ask.name}-{number}-{next(self._staged)}"  # type: ignore[attr-defined]
         self._ask("stage", folder, tuple(events))
         return folder

@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.csv_source.operations.reset import reset_source
 from dbt.adapters.mzs3.csv_source.tables import has_current_views
 from dbt.adapters.mzs3.errors import SourceError
 
@@ -89,10 +90,48 @@ def test_that_nothing_is_new_is_found_out_once_as_long_as_all_stays_the_same(ing
     ingested.remove("2.csv")
     assert ingested.ingest().objects == 0
     assert (asked, on_record(ingested)) == ([1, 2, 2, 1], 1)
+    with pytest.raises(SourceError, match="was overwritten"):
+        ingested.put("1.csv", "id\n3\n")
+        ingested.ingest()
     ingested.external = {"on_overwrite": "replace"}
-    ingested.put("1.csv", "id\n3\n")
     assert ingested.ingest().rows == 1
     assert ingested.rows("id") == [("1.csv", 1, "3"), ("2.csv", 1, "2")]
+
+
+def test_two_passes_may_find_out_the_same_at_once(ingested, monkeypatch):
+    write_known = Ledger.write_known
+
+    def after_another(ledger, digest):
+        write_known(Ledger(ingested.spark, ingested.made), digest)
+        write_known(ledger, digest)
+
+    monkeypatch.setattr(Ledger, "write_known", after_another)
+    assert ingested.ingest().objects == 0
+    assert on_record(ingested) == 1
+
+
+def test_what_is_put_on_record_while_an_idle_source_is_listed_is_not_lost(ingested, monkeypatch):
+    ingested.ingest()
+
+    def listed(*arguments):
+        monkeypatch.undo()
+        act(ingested.spark, ingested.definition(), ObjectAction.RETRY, ["orders/1.csv"])
+        return first_page(*arguments)
+
+    monkeypatch.setattr(idle, "first_page", listed)
+    assert [ingested.ingest().objects for _ in range(3)] == [0, 1, 0]
+
+
+def test_what_an_idle_pass_puts_on_record_late_is_nothing_to_what_a_reset_has_made(ingested):
+    ledger = Ledger(ingested.spark, ingested.made)
+    if ingested.made.has_transactions:
+        pytest.skip("only a ledger of partitions has that on record")
+    reset_source(ingested.spark, ingested.definition())
+    assert ingested.ingest().rows == 1
+    ledger.write_known("0" * 32)
+    ingested.put("2.csv", "id\n2\n")
+    assert [ingested.ingest().objects for _ in range(2)] == [1, 0]
+    assert on_record(ingested) == 1
 
 
 def test_what_is_known_of_an_idle_source_is_no_epoch(ingested):

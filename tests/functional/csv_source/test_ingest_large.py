@@ -9,7 +9,9 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.csv_source import fetch, large_objects
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.listing import plan
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.settings import held
 
 RANGE_BYTES = 3_000
 ROWS = 2_000
@@ -77,7 +79,8 @@ def test_a_plan_may_hold_more_than_what_was_decided_on(
     """As when Spark lists again, and something has come meanwhile."""
     lake.put("b.csv", "id,note\n" + "".join(record(n) for n in range(ROWS)))
 
-    def write_plan(ledger: Ledger, epoch: str, objects: Any) -> None:
+    def write_plan(ledger: Ledger, epoch: str, objects: Any, *, few: bool) -> None:
+        assert not few
         lake.put("c.csv", "id,note\n1,late\n")
         head = lake.client.head_object(Bucket=lake.bucket, Key="orders/c.csv")
         late = objects.withColumns(
@@ -91,6 +94,7 @@ def test_a_plan_may_hold_more_than_what_was_decided_on(
 
     original = Ledger.write_plan
     monkeypatch.setattr(Ledger, "write_plan", write_plan)
+    monkeypatch.setattr(plan, "held", lambda frame, few: held(frame, few=False))
     assert lake.ingest().rows == ROWS + 1
     assert cut == [1]
     assert lake.rows("id", "note")[-1] == ("c.csv", 1, "1", "late")
@@ -105,8 +109,9 @@ def test_a_plan_may_hold_less_than_what_was_decided_on(
     monkeypatch.setattr(
         Ledger,
         "write_plan",
-        lambda ledger, epoch, objects: original(ledger, epoch, objects.limit(0)),
+        lambda ledger, epoch, objects, few: original(ledger, epoch, objects.limit(0)),
     )
+    monkeypatch.setattr(plan, "held", lambda frame, few: held(frame, few=False))
     lake.put("a.csv", "id,note\n1,first\n")
     assert lake.ingest().rows == 0
     monkeypatch.undo()

@@ -14,6 +14,7 @@ import pytest
 from pyspark.errors import PySparkException
 from support.table_rows import as_files
 
+from dbt.adapters.mzs3.csv_source.executor import table_files
 from dbt.adapters.mzs3.csv_source.ledger.partitions import (
     add_partition,
     location_of,
@@ -105,6 +106,18 @@ def test_a_partition_is_not_found_before_all_of_it_is_there(
     assert spark.table(table).where("epoch = '1'").count() == 2
 
 
+def test_a_task_may_make_several_files(
+    spark: Any, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_files, "GROUP_BYTES", 1)
+    monkeypatch.setattr(table_files, "FILE_BYTES", 1)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10")
+    assert insert(spark, spark.range(0, 50, 1, 2), table, "1") == 50
+    folder = Path(location_of(spark, table, {"epoch": "1"}).removeprefix("file:"))
+    assert len([*folder.glob("part-*")]) == 6
+    assert sorted(row["id"] for row in spark.table(table).collect()) == [*range(50)]
+
+
 def test_a_partition_of_an_earlier_version_is_read_and_dropped(spark: Any, table: str) -> None:
     folder = f"{location_of(spark, table)}/epoch=1"
     spark.range(3).write.parquet(folder)
@@ -185,6 +198,8 @@ def test_spark_reads_each_type_as_it_was_whatever_a_session_sets_for_files(spark
         assert insert(spark, rows, TABLE, "1") == 2
         found = spark.table(TABLE)
         assert found.where("absent is null").count() == 2
+        # To Spark, NaN is larger than all numbers, and what statistics say is least and largest.
+        assert found.where("c7 > 5").count() == 1
         kept, expected = (
             sorted(row[0] for row in frame.selectExpr("to_json(struct(*))").collect())
             for frame in (found.drop("absent", "epoch"), rows)

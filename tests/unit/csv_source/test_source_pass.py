@@ -33,10 +33,10 @@ class FakeLedger:
     def write_note(self, events):
         self._add(next_epoch(self.written), "note")
 
-    def write_plan(self, epoch, objects):
+    def write_plan(self, epoch, objects, *, few):
         self._add(epoch, "plan")
 
-    def write_commit(self, epoch, objects):
+    def write_commit(self, epoch, objects, *, few):
         self._add(epoch, "commit")
 
     def write_failed(self, epoch, objects, error):
@@ -69,6 +69,7 @@ BATCH = SimpleNamespace(
     waiting_bytes=0,
     objects=1,
     bytes=9,
+    is_here=False,
     frame="new",
     refusal=None,
     full_since=None,

@@ -12,7 +12,8 @@ unfinished, and all that is listed is settled. That needs no lock to be seen:
 
 Which objects are settled follows from the phases on record, as what the ledger has of them never
 changes, and from the listing. So a digest of both is put on record, by which the next pass knows
-without a query that nothing is new, as long as both stay the same.
+without a query that nothing is new, as long as both stay the same. Then the ledger is as it was
+just before the listing: what is put on record in between, the pass after this one finds.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def is_idle(run: SourceRun) -> bool:
     """Whether a pass would find nothing to do; False where that is not sure, or costs much.
 
     So it is where more is to be done than to list, where there is more than a page to list, and
-    where anything fails, of which the pass itself then tells. Raises S3Error.
+    where anything fails, of which the pass itself then tells. What a query has found out is put
+    on record, if that can be done. Raises S3Error.
     """
     if not _only_lists(run.definition):
         return False
@@ -107,7 +109,6 @@ def _digest(definition: SourceDefinition, epochs: Epochs, page: FirstPage) -> st
     """That of all by which objects are settled, in hexadecimal digits."""
     facts = (
         _RULES,
-        definition.intake.on_overwrite.value,
         definition.location.bucket,
         sorted((epoch, sorted(phases)) for epoch, phases in epochs.items()),
         sorted((found.key, found.etag) for found in page.objects),

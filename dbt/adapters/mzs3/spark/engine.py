@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class Engine(Protocol):
     """What differs between the two; all else of Spark is asked of the session."""
 
+    writes_files: bool
+    """Whether `write_parquet` takes no job."""
+
     def close(self, session: SparkSession) -> None:
         """Give back what the session holds; safe to repeat."""
 

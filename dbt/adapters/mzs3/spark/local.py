@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class LocalEngine:
     """Spark in this process, which starts with the first session and ends with the process."""
 
+    writes_files = True
+
     def close(self, session: SparkSession) -> None:
         """Does nothing: the session goes with its connection, and Spark stays."""
 

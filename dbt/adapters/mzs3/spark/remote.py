@@ -143,6 +143,8 @@ def _sessions() -> list[RunningTasks]:
 class RemoteEngine:
     """Spark behind a server that this process only sends queries to."""
 
+    writes_files = False
+
     def close(self, session: SparkSession) -> None:
         """Stop the session, so that nothing of it is left on the server."""
         _close([session.session_id])

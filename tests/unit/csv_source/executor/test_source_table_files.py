@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.fetched_objects import spec
 
 from dbt.adapters.mzs3.csv_source.executor import table_files as module
+from dbt.adapters.mzs3.csv_source.executor.columns import Column
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.table_files import END, table_files
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("price", pa.decimal128(9, 2))])
@@ -74,3 +78,21 @@ def test_only_columns_with_few_values_have_dictionaries() -> None:
     group = file.metadata.row_group(0)
     has_dictionary = [group.column(n).has_dictionary_page for n in range(3)]
     assert has_dictionary == [False, True, False]
+
+
+def test_statistics_are_of_what_arrow_and_spark_order_alike() -> None:
+    schema = pa.schema([("id", pa.int64()), ("score", pa.float64())])
+    batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([math.nan])], schema=schema)
+    [made] = table_files(schema, "snappy", lambda: lambda _: iter([batch]), ())(iter([]))
+    file = pq.ParquetFile(pa.BufferReader(made["file"][0].as_py() + END))
+    group = file.metadata.row_group(0)
+    assert [group.column(n).is_stats_set for n in range(2)] == [True, False]
+
+
+@pytest.mark.parametrize("reading", [Reading(), Reading(on_bad_row="reject")])
+def test_files_have_the_columns_of_the_rows(reading: Reading) -> None:
+    of = spec(reading=reading, columns=(Column("a `b`", "decimal(9,2)"), Column("c")))
+    names = [field.name.replace("`", "``") for field in of.schema]
+    assert [f"`{name}` " in of.ddl for name in names] == [True] * len(names)
+    assert of.ddl.count(", `") - of.ddl.count("struct<") * 4 == len(names) - 1
+    assert ("mz_problem" in names) == of.has_problems

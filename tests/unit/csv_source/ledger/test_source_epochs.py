@@ -57,7 +57,7 @@ class TableOfAnotherRun:
     def epochs(self):
         return {"9": {"plan", "commit"}}
 
-    def stage(self, epoch, events):
+    def stage(self, epoch, events, *, few):
         return "events-of-this-run"
 
     def add(self, epoch, phase, folder):

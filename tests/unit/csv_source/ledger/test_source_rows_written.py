@@ -12,6 +12,7 @@ import pytest
 from dbt.adapters.mzs3.csv_source.fetch import EpochRows
 from dbt.adapters.mzs3.csv_source.ledger import partitions
 from dbt.adapters.mzs3.csv_source.ledger.partitions import location_of, write_partition
+from dbt.adapters.mzs3.csv_source.ledger.rows_table import RowPartitions
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError
 
@@ -106,3 +107,11 @@ def test_rows_of_which_spark_reports_nothing_are_no_partition(
         "committed"
     )
     assert [text for text in catalog.asked if text.startswith("ALTER")] == []
+
+
+def test_files_that_spark_is_told_to_encrypt_are_not_made_by_tasks() -> None:
+    told = {"spark.hadoop.parquet.crypto.factory.class": "org.example.Keys"}
+    session: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: told.get(name)))
+    spec: Any = SimpleNamespace(source="lake.orders")
+    with pytest.raises(SourceError, match=r"lake\.orders: .* has Spark encrypt Parquet files"):
+        RowPartitions(session, "raw.t").fetched(MagicMock(), spec, MagicMock())

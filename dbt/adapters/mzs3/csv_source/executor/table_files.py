@@ -22,9 +22,9 @@ FILES_DDL = "file binary, rows bigint"
 END = b"PAR1"
 
 # As Arrow holds them: a worker has one row group so, and as the file that it is added to.
-GROUP_BYTES = 32 * 1024 * 1024
-# Spark's process has a file a few times over, for each core.
-FILE_BYTES = 32 * 1024 * 1024
+GROUP_BYTES = 16 * 1024 * 1024
+# Spark's process has a file some five times over, for each task that it runs.
+FILE_BYTES = 16 * 1024 * 1024
 # A column of which so many rows have one value, more or less, has a dictionary.
 ROWS_OF_A_VALUE = 4
 
@@ -40,8 +40,8 @@ def table_files(
     """For `mapInArrow`: files with the rows of `rows_of(*arguments)`, as FILES_DDL.
 
     The rows' columns become those of the schema by position. A file ends with the row group in
-    which it passes FILE_BYTES. There is at least one, with no rows if need be: of a task that
-    gives it nothing, Spark makes a file that is not Parquet.
+    which it passes FILE_BYTES. A task that has objects makes at least one, with no rows if need
+    be: of one that gives it nothing, Spark may make a file that is not Parquet.
     """
     read = rows_of(*arguments)
 
@@ -107,12 +107,15 @@ class TableFile:
         return writer
 
     def _begun(self, held: Sequence[pa.RecordBatch]) -> pq.ParquetWriter:
-        first = held[0] if held else pa.RecordBatch.from_pylist([], self._schema)
+        empty = pa.RecordBatch.from_pylist([], self._schema)
         return pq.ParquetWriter(
             self._sink,
             self._schema,
             compression=self._compression,
-            use_dictionary=_repetitive(first),
+            use_dictionary=_repetitive(max(held, key=len, default=empty)),
+            # Arrow leaves NaN out of what is least and largest, and Spark, to which it is larger
+            # than all numbers, would pass over it.
+            write_statistics=[f.name for f in self._schema if not pa.types.is_floating(f.type)],
             store_schema=False,  # as Arrow's: no other reader has a use for it
             store_decimal_as_integer=True,
         )

@@ -17,6 +17,9 @@ An epoch is one pass over new objects. Its phases are partitions:
   what became of each; `listing` says when all keys were last listed, for a source that does not do
   so each time. None of these has a part in what is visible.
 
+Beside the epochs, under the number 0, is an empty partition whose name says by a digest that a
+source had nothing new: see `idle`.
+
 What counts is written to a folder that nobody reads, the lock is checked, and only then is the
 folder made a partition, in one step. A run that loses its lock in between has its plan on record:
 so who takes the lock after that check sees the plan, and closes its commit, or finds it committed.
@@ -109,8 +112,8 @@ class Ledger:
             return
         phase = f"{Phase.IDLE}{digest}"
         self._table.add(_IDLE_EPOCH, phase, f"{_EMPTY}{uuid.uuid4().hex}")
-        if gone := self._idle - {phase}:
-            self._table.drop([(_IDLE_EPOCH, before) for before in sorted(gone)])
+        if self._idle:
+            self._table.drop([(_IDLE_EPOCH, before) for before in sorted(self._idle)])
 
     def plan(self, epoch: str) -> DataFrame:
         """What the epoch takes: object, etag, size, last_modified, hides."""
@@ -317,15 +320,15 @@ class LedgerTable:
     def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
         """Writes the events to a folder of their own, which nobody reads; its name.
 
-        The driver writes what is `few`, which is faster than a job.
+        What is `few` the driver writes, if it can, in half of the time that a writing job takes.
         """
         folder = f"events-{uuid.uuid4().hex}"
-        path = self._path(epoch, folder)
-        if few:
-            engine_of(self._spark).write_parquet(self._spark, path, events.toArrow())
+        path, engine = self._path(epoch, folder), engine_of(self._spark)
+        events = events.coalesce(1)  # in one file, as queries open all epochs' files
+        if few and engine.writes_files:
+            engine.write_parquet(self._spark, path, events.toArrow())
         else:
-            # In one file, as queries open all epochs' files.
-            events.coalesce(1).write.parquet(path)
+            events.write.parquet(path)
         return folder
 
     def add(self, epoch: str, phase: str, folder: str) -> None:

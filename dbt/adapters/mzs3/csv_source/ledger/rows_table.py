@@ -20,11 +20,14 @@ from dbt.adapters.mzs3.csv_source.ledger.partitions import (
     write_partition,
 )
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.job import OnBatches, shipped
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.spark.status import observed
 
 PARTITIONS_AT_ONCE = 100
+
+_ENCRYPTION = "spark.hadoop.parquet.crypto.factory.class"
 
 RowsOf = Callable[..., OnBatches]
 # Where Spark's name of a compression is not Arrow's, or Arrow has none.
@@ -41,7 +44,15 @@ class RowPartitions:
     def fetched(self, of: DataFrame, spec: FetchSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
         """The rows of `rows_of(spec, *more)`, in tasks over the rows of `of`, as `write` takes
         them.
+
+        Raises SourceError where Spark is told to encrypt Parquet, which tasks can't.
         """
+        if self._spark.conf.get(_ENCRYPTION, None):
+            raise SourceError(
+                f"{spec.source}: {_ENCRYPTION} has Spark encrypt Parquet files, and those of a "
+                "source are made by its tasks, which can't. Encrypt the store, or give the source "
+                "file_format: delta or iceberg"
+            )
         codec = str(self._spark.conf.get("spark.sql.parquet.compression.codec", "snappy")).lower()
         given = (spec.schema, _CODECS.get(codec, codec), rows_of, (spec, *more))
         return of.mapInArrow(shipped(table_files, *given), FILES_DDL)
