@@ -214,6 +214,7 @@ def new_objects(_: Any, made: Ledger, __: Any) -> Iterator[Any]:
         waiting_bytes=0,
         objects=len(taken),
         bytes=len(taken),
+        is_here=made.spark.name == "A",  # others read what they have planned
         frame=taken,
     )
 
@@ -228,6 +229,7 @@ class SimulatedRows:
     plan: Any
     objects: int
     size: int
+    are_few = True
 
     def write(self) -> int:
         self.ledger.spark("fetch", self.epoch, tuple(self.plan), self.ledger.spark.name)
