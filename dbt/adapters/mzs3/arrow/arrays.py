@@ -22,6 +22,12 @@ def from_raw(data_type: pa.DataType, data: pa.Buffer, length: int) -> pa.Array:
     return pa.Array.from_buffers(data_type, length, [None, data])
 
 
+def binary_value(data: pa.Buffer | bytes) -> pa.Array:
+    """An array of one `binary` value, whose bytes are not copied."""
+    ends = pa.array([0, len(data)], pa.int32()).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(data)])
+
+
 def null_where(values: pa.Array, like: pa.Array) -> pa.Array:
     """The values, NULL where `like` is NULL."""
     if not like.null_count:

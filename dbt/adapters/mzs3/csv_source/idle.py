@@ -68,7 +68,7 @@ def is_idle(run: SourceRun) -> bool:
             if page.end is not None:
                 return False
             digest = _digest(run.definition, epochs, page)
-            if ledger.is_known(digest):
+            if ledger.was_idle(digest):
                 return views.result()
             if not (
                 _all_is_settled(run, ledger, page)
@@ -80,7 +80,7 @@ def is_idle(run: SourceRun) -> bool:
         return False
     # Without it the next pass asks again.
     with suppress(*SPARK_FAILURES):
-        ledger.write_known(digest)
+        ledger.write_idle(digest)
     return True
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from dbt.adapters.mzs3.arrow.arrays import binary_value
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.convert import FALSE_VALUES, TRUE_VALUES
 from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
@@ -172,9 +173,7 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
     record = rf"{field}(?:{delimiter}{field}){'*' if one_column else '+'}"
     # pyarrow's expressions match in time linear in the data, whatever is in it.
     whole = rf"\A(?:{record}\r?\n)*(?:{record})?\z"
-    ends = pa.array([0, len(data)], pa.int32()).buffers()[1]
-    one = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(data)])  # not copied
-    return bool(pc.match_substring_regex(one, whole)[0].as_py())
+    return bool(pc.match_substring_regex(binary_value(data), whole)[0].as_py())
 
 
 def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dbt.adapters.mzs3.arrow.arrays import binary_value
+
 FILES_DDL = "file binary, rows bigint"
 """What `table_files` makes: a file without its END, and how many rows it has."""
 
@@ -92,9 +94,7 @@ class TableFile:
         writer.add_key_value_metadata({"org.apache.spark.version": "4.0.0"})
         writer.close()
         data = self._sink.getvalue()
-        size = data.size - len(END)
-        ends = pa.array([0, size], pa.int32()).buffers()[1]
-        file = pa.Array.from_buffers(pa.binary(), 1, [None, ends, data.slice(0, size)])
+        file = binary_value(data.slice(0, data.size - len(END)))
         rows = pa.array([self.rows], pa.int64())
         return pa.RecordBatch.from_arrays([file, rows], names=["file", "rows"])
 

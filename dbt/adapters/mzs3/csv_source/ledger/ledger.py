@@ -97,11 +97,11 @@ class Ledger:
         """Every epoch with its phases."""
         return {epoch: set(phases) for epoch, phases in self._epochs.items()}
 
-    def is_known(self, digest: str) -> bool:
-        """Whether `write_known` has put this on record."""
+    def was_idle(self, digest: str) -> bool:
+        """Whether `write_idle` has put this on record."""
         return f"{Phase.IDLE}{digest}" in self._idle
 
-    def write_known(self, digest: str) -> None:
+    def write_idle(self, digest: str) -> None:
         """Records that a source had nothing new, in place of what was on record of that before.
 
         That needs no lock: it is true whenever it is read, as the digest is of all that it follows
