@@ -144,7 +144,7 @@ def test_numbers_of_few_digits_have_their_default_and_are_widened(
     assert rows(20) == [(1, Decimal("5.00"), Decimal("1.5"))]
 
 
-def test_much_data_is_sorted_by_many_tasks_on_few_cores(
+def test_much_data_is_sorted_by_as_many_tasks_on_each_core(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparison, "default_parallelism", lambda _: 2)
@@ -159,4 +159,4 @@ def test_much_data_is_sorted_by_many_tasks_on_few_cores(
     rows = spark.sql("select id as c0 from range(200, 400)")
     for stored in (1 << 20, 7 * comparison._BYTES_OF_A_SORT):
         comparison.changed(rows, before, stored)
-    assert partitions == [2, 7]
+    assert partitions == [2, 8]

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.arrow.packed import MAX_DOUBLE_DIGITS
 from dbt.adapters.mzs3.rows.packing import packed_columns, unpacked_columns
-from dbt.adapters.mzs3.shard.rows import DIFF, added, column_types, consolidated
+from dbt.adapters.mzs3.shard.rows import DIFF, column_types, consolidated
 from dbt.adapters.mzs3.shard.types import Column, Type
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 
@@ -37,9 +36,8 @@ def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
     names = rows.columns
     decimals, kinds = column_types(rows), column_types(before)
     doubles = [name for name in names if decimals[name] != kinds[name] == T.DoubleType()]
-    rows = _cast(rows, dict.fromkeys(doubles, "double"))
-    taken = before.select(*names, (-F.col(DIFF)).alias(DIFF))
-    both = added(rows).unionByName(taken)
+    now = rows.selectExpr(*_casts(names, dict.fromkeys(doubles, "double")), f"1L AS {DIFF}")
+    both = now.union(before.selectExpr(*names, f"-{DIFF} AS {DIFF}"))
     if _has_nested(kinds):
         changes = consolidated(both, names)
     else:
@@ -52,7 +50,10 @@ def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
         packed_rows = both.selectExpr(*packed, DIFF)
         changes = consolidated(_uneven(packed_rows, sent, missed, stored), ["h1", *sent])
         changes = changes.selectExpr(*unpacked_columns(schema), DIFF)
-    return _cast(changes, {name: decimals[name].simpleString() for name in doubles})
+    if not doubles:
+        return changes
+    exact = {name: decimals[name].simpleString() for name in doubles}
+    return changes.selectExpr(*_casts(names, exact), DIFF)
 
 
 _HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
@@ -75,9 +76,11 @@ def _uneven(
     )
     # As many partitions as can be worked on at once: they are sorted, so that none has to fit into
     # memory. Spark's 200, of which each task writes a block, would take a third of all the time.
-    # A cluster that grows with its work may have few cores yet.
-    count = max(default_parallelism(both.sparkSession), stored // _BYTES_OF_A_SORT)
-    apart = hashed.repartition(count, "h1")
+    # A cluster that grows with its work may have few cores yet. All are busy until the last task
+    # ends: five equal tasks take two cores as long as six would.
+    cores = default_parallelism(both.sparkSession)
+    rounds = max(1, -(-stored // (cores * _BYTES_OF_A_SORT)))
+    apart = hashed.repartition(cores * rounds, "h1")
     alike = "OVER (PARTITION BY h1)"
     of_all = (
         f"sum({DIFF}) {alike} AS _mz_sum",
@@ -87,12 +90,11 @@ def _uneven(
     return apart.selectExpr("*", *of_all).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
 
 
-def _cast(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-    """The rows with some columns in other types; names need no quotes."""
-    if not types:
-        return rows
-    casts = {name: f"cast({name} AS {kind}) AS {name}" for name, kind in types.items()}
-    return rows.selectExpr(*[casts.get(name, name) for name in rows.columns])
+def _casts(names: Sequence[str], types: Mapping[str, str]) -> list[str]:
+    """SQL of the columns, some in other types; names need no quotes."""
+    return [
+        f"cast({name} AS {types[name]}) AS {name}" if name in types else name for name in names
+    ]
 
 
 def digest_of(changes: DataFrame, names: Sequence[str]) -> str:

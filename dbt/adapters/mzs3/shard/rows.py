@@ -128,7 +128,7 @@ def parts_of_changes(
     most = default_parallelism(changes.sparkSession)
     schema = changes.schema
     # By all columns: a count alone would not need them, and its shuffle would be another one.
-    shuffled = changes.repartition(most, *map(F.expr, order_keys(schema)))
+    shuffled = changes.repartition(most, F.expr(row_hash(schema)))
     count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
     # The hash of `in_parts`, so that the files are the same where their number is.
@@ -139,8 +139,10 @@ def parts_of_changes(
 
 def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows of `in_parts`, each part sorted by these columns first."""
-    rows = parts.drop(PART_COLUMN)
-    return parts.sortWithinPartitions(*keys, *map(F.expr, order_keys(rows.schema)))
+    schema = T.StructType([field for field in parts.schema if field.name != PART_COLUMN])
+    # Those that are keys already can only tie there.
+    order = [F.expr(key) for key in order_keys(schema) if key not in keys]
+    return parts.sortWithinPartitions(*keys, *order)
 
 
 def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
@@ -195,7 +197,8 @@ def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -
     A text that is no UUID, or a number that an unsigned type does not have, fails the query.
     """
     if not kind.holds(("time", "uuid", *LARGEST)):
-        return column.cast(wire_spark_type(kind))
+        wire = wire_spark_type(kind)
+        return column if data_type == wire else column.cast(wire)
     if isinstance(data_type, T.TimeType):
         return (column.cast("decimal(20, 9)") * _NANOS).cast("bigint")
     if kind.name in LARGEST:

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.shard.read import rows
-from dbt.adapters.mzs3.shard.read.rows import spread
+from dbt.adapters.mzs3.shard.read.rows import MOST_TASKS, spread, task_count
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=60), st.integers(1, 20))
@@ -29,6 +29,20 @@ def test_tasks_have_about_as_many_bytes(sizes: list[int], most: int) -> None:
 
 def test_files_have_tasks_of_their_own_while_there_are_some() -> None:
     assert sorted(spread([5, 0, 900, 5], 500)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tasks"),
+    [
+        ([900 << 20], 1),
+        ([1 << 10] * 8, 8),
+        ([1 << 10] * 365, 46),
+        ([90 << 20] * 20 + [1 << 10] * 8, 22),
+        ([90 << 20] * 1000, MOST_TASKS),
+    ],
+)
+def test_small_files_share_tasks(sizes: list[int], tasks: int) -> None:
+    assert task_count(sizes) == tasks
 
 
 def test_no_permission_may_mean_that_there_is_no_shard(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -15,7 +17,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.executor.batch.footer import Bounds
-from dbt.adapters.mzs3.shard.executor.batch.read import FILES_DDL, REPORT, read_files
+from dbt.adapters.mzs3.shard.executor.batch.read import FILES, REPORT, read_files
 from dbt.adapters.mzs3.shard.read.column_bytes import Fetching
 from dbt.adapters.mzs3.shard.read.filter import filter_of
 from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire_spark_type
@@ -23,9 +25,15 @@ from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardStat
 from dbt.adapters.mzs3.shard.state.store import NoShardError, StateStore
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.job import shipped
+from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 # Spark's driver has work with each task, and a shard may have tens of thousands of files.
 MOST_TASKS = 500
+# A task costs about as much as a file of 2 MB, so that it should read some: small files share one.
+# Few are left apart, for clusters that have the cores.
+LEAST_TASKS = 8
+BYTES_OF_A_TASK = 16 << 20
+_COST_OF_A_FILE = 2 << 20
 
 
 @dataclass(frozen=True)
@@ -134,14 +142,23 @@ def changes_in(
 
 
 def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFile]) -> DataFrame:
-    """Rows of FILES_DDL, in partitions of files that have about as many bytes."""
-    tasks = spread([file.size for file in files], MOST_TASKS)
-    listed = [
-        (task, shard.location.key(file.name), file.size, file.etag)
-        for task, file in zip(tasks, files, strict=True)
-    ]
-    rows = spark.createDataFrame(listed, FILES_DDL)
+    """Rows of FILES, in partitions of files that have about as many bytes."""
+    sizes = [file.size for file in files]
+    tasks = spread(sizes, task_count(sizes))
+    columns = {
+        "task": tasks,
+        "key": [shard.location.key(file.name) for file in files],
+        "size": sizes,
+        "etag": [file.etag for file in files],
+    }
+    rows = arrow_frame(spark, pa.table(columns, FILES))
     return rows.repartitionById(max(tasks) + 1, F.col("task"))
+
+
+def task_count(sizes: Sequence[int]) -> int:
+    """How many tasks read files of these sizes: a large one has a task, small ones share some."""
+    tasks = sum(min(1, (size + _COST_OF_A_FILE) / BYTES_OF_A_TASK) for size in sizes)
+    return min(len(sizes), MOST_TASKS, max(LEAST_TASKS, math.ceil(tasks)))
 
 
 def spread(sizes: Sequence[int], most: int) -> list[int]:

@@ -40,7 +40,9 @@ from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-FILES_DDL = "task int, key string, size bigint, etag string"
+FILES = pa.schema(
+    [("task", pa.int32()), ("key", pa.string()), ("size", pa.int64()), ("etag", pa.string())]
+)
 REPORT = "report"
 _IF_DAMAGED = (
     "If it is damaged, restore the object, or read the shard as of a time before its batch"
@@ -237,7 +239,7 @@ def read_files(
     filtered: Sequence[Bounds],
     tells: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over rows of FILES_DDL: as `read_batch`, with the columns c0, c1, ….
+    """For `mapInArrow` over rows of FILES: as `read_batch`, with the columns c0, c1, ….
 
     Of each file, reads the first row and then every `every`-th one. If it `tells`, a last column
     REPORT is NULL, and after all rows comes one that has nothing but the report of a Tally there,
