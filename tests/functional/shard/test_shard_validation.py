@@ -13,6 +13,7 @@ from support.shard_files import with_structure_of_other_rows
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config import ShardSource
+from dbt.adapters.mzs3.shard.read import rows
 from dbt.adapters.mzs3.shard.read.table import write_source_table
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
@@ -106,6 +107,28 @@ def test_what_was_compared_and_what_differs_is_kept_for_each_batch(
     ]
     assert len(found) == 3 + 4
     assert spark.table(f"{schema}.orders").count() == 8  # those of the read before
+
+
+def test_a_task_that_reads_many_files_tells_of_each(
+    spark: Any,
+    s3: Any,
+    persist: Callable[..., Any],
+    read: Callable[..., None],
+    location: str,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows, "tasks_of", lambda sizes, _: [0] * len(sizes))
+    for count in (5, 6, 9):
+        persist(ORDERS.format(count), 10 * count, parts=1)
+    read()
+    orders = sorted(tuple(row) for row in spark.table(f"{schema}.orders").collect())
+    assert orders == [(id, f"order {id}") for id in range(9)]
+    found = spark.sql(EVIDENCE.format(f"{schema}.mzs3_shard_validations")).collect()
+    assert [row["compared"] for row in found] == [10, 2, 6]
+    spoil(s3, location, 2)
+    with pytest.raises(ShardError, match=r"batch 90 \(.*\): id \(tag 0\): 2, name \(tag 1\): 2"):
+        read()
 
 
 def test_without_validation_there_is_no_table(

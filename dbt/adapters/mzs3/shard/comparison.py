@@ -76,8 +76,8 @@ def _uneven(
     )
     # As many partitions as can be worked on at once: they are sorted, so that none has to fit into
     # memory. Spark's 200, of which each task writes a block, would take a third of all the time.
-    # A cluster that grows with its work may have few cores yet. All are busy until the last task
-    # ends: five equal tasks take two cores as long as six would.
+    # A cluster that grows with its work may have few cores yet. As many for each core: five equal
+    # tasks take two cores as long as six would.
     cores = default_parallelism(both.sparkSession)
     rounds = max(1, -(-stored // (cores * _BYTES_OF_A_SORT)))
     apart = hashed.repartition(cores * rounds, "h1")

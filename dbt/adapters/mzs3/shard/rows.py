@@ -127,7 +127,8 @@ def parts_of_changes(
     # some with an executor, and recompute these beside the rest.
     most = default_parallelism(changes.sparkSession)
     schema = changes.schema
-    # By all columns: a count alone would not need them, and its shuffle would be another one.
+    # By a hash of all columns: a count alone would not need them, and its shuffle would be another
+    # one.
     shuffled = changes.repartition(most, F.expr(row_hash(schema)))
     count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
@@ -198,6 +199,7 @@ def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -
     """
     if not kind.holds(("time", "uuid", *LARGEST)):
         wire = wire_spark_type(kind)
+        # A cast is some calls to Spark's driver.
         return column if data_type == wire else column.cast(wire)
     if isinstance(data_type, T.TimeType):
         return (column.cast("decimal(20, 9)") * _NANOS).cast("bigint")

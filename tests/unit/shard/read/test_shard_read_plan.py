@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,36 +14,44 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.shard.read import rows
-from dbt.adapters.mzs3.shard.read.rows import MOST_TASKS, spread, task_count
+from dbt.adapters.mzs3.shard.read.rows import MOST_TASKS, spread, tasks_of
+
+KB, MB = 1 << 10, 1 << 20
 
 
-@given(st.lists(st.integers(0, 1000), min_size=1, max_size=60), st.integers(1, 20))
-def test_tasks_have_about_as_many_bytes(sizes: list[int], most: int) -> None:
-    tasks = spread(sizes, most)
-    count = min(most, len(sizes))
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=60), st.integers(1, 20))
+def test_tasks_have_about_as_much_to_do(costs: list[int], most: int) -> None:
+    tasks = spread(costs, most)
+    count = min(most, len(costs))
     assert set(tasks) == set(range(count))
     held = [
-        sum(s for s, t in zip(sizes, tasks, strict=True) if t == task) for task in range(count)
+        sum(c for c, t in zip(costs, tasks, strict=True) if t == task) for task in range(count)
     ]
-    assert max(held) - min(held) <= max(sizes) + len(sizes)
+    assert max(held) - min(held) <= max(costs)
 
 
 def test_files_have_tasks_of_their_own_while_there_are_some() -> None:
-    assert sorted(spread([5, 0, 900, 5], 500)) == [0, 1, 2, 3]
+    assert sorted(spread([5, 1, 900, 5], 500)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
-    ("sizes", "tasks"),
+    ("sizes", "cores", "tasks", "most_files"),
     [
-        ([900 << 20], 1),
-        ([1 << 10] * 8, 8),
-        ([1 << 10] * 365, 46),
-        ([90 << 20] * 20 + [1 << 10] * 8, 22),
-        ([90 << 20] * 1000, MOST_TASKS),
+        ([900 * MB], 2, 1, 1),
+        ([0] * 365, 2, 46, 8),
+        ([10 * KB] * 365, 100, 100, 4),
+        ([10 * KB] * 60, 100, 60, 1),
+        ([90 * MB] * 20 + [10 * KB] * 8, 2, 22, 4),
+        ([MB] * 15 + [10 * KB] * 100, 2, 16, 8),
+        ([90 * MB] * 1000, 2, MOST_TASKS, 2),
+        ([10 * KB] * 20_000, 2, MOST_TASKS, 40),
     ],
 )
-def test_small_files_share_tasks(sizes: list[int], tasks: int) -> None:
-    assert task_count(sizes) == tasks
+def test_small_files_share_tasks(
+    sizes: list[int], cores: int, tasks: int, most_files: int
+) -> None:
+    files = Counter(tasks_of(sizes, cores))
+    assert (len(files), max(files.values())) == (tasks, most_files)
 
 
 def test_no_permission_may_mean_that_there_is_no_shard(monkeypatch: pytest.MonkeyPatch) -> None:

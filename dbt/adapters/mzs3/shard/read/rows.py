@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.executor.batch.footer import Bounds
-from dbt.adapters.mzs3.shard.executor.batch.read import FILES, REPORT, read_files
+from dbt.adapters.mzs3.shard.executor.batch.read import FILES_SCHEMA, REPORT, read_files
 from dbt.adapters.mzs3.shard.read.column_bytes import Fetching
 from dbt.adapters.mzs3.shard.read.filter import filter_of
 from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire_spark_type
@@ -25,15 +25,17 @@ from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardStat
 from dbt.adapters.mzs3.shard.state.store import NoShardError, StateStore
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.job import shipped
+from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 # Spark's driver has work with each task, and a shard may have tens of thousands of files.
 MOST_TASKS = 500
-# A task costs about as much as a file of 2 MB, so that it should read some: small files share one.
-# Few are left apart, for clusters that have the cores.
-LEAST_TASKS = 8
-BYTES_OF_A_TASK = 16 << 20
+# As many files are read by tasks of their own in any case.
+FEW_FILES = 8
+# Of a small file, its task and its footer take as long as reading some 2 MB of a large one.
 _COST_OF_A_FILE = 2 << 20
+# Worth a task of its own: about a second.
+_COST_OF_A_TASK = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -142,35 +144,39 @@ def changes_in(
 
 
 def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFile]) -> DataFrame:
-    """Rows of FILES, in partitions of files that have about as many bytes."""
-    sizes = [file.size for file in files]
-    tasks = spread(sizes, task_count(sizes))
+    """Rows of FILES_SCHEMA, in partitions of files that take about as long to read."""
+    # Over Spark Connect, asking for the cores is a query.
+    cores = default_parallelism(spark) if len(files) > FEW_FILES else FEW_FILES
+    tasks = tasks_of([file.size for file in files], cores)
     columns = {
         "task": tasks,
         "key": [shard.location.key(file.name) for file in files],
-        "size": sizes,
+        "size": [file.size for file in files],
         "etag": [file.etag for file in files],
     }
-    rows = arrow_frame(spark, pa.table(columns, FILES))
+    rows = arrow_frame(spark, pa.table(columns, FILES_SCHEMA))
     return rows.repartitionById(max(tasks) + 1, F.col("task"))
 
 
-def task_count(sizes: Sequence[int]) -> int:
-    """How many tasks read files of these sizes: a large one has a task, small ones share some."""
-    tasks = sum(min(1, (size + _COST_OF_A_FILE) / BYTES_OF_A_TASK) for size in sizes)
-    return min(len(sizes), MOST_TASKS, max(LEAST_TASKS, math.ceil(tasks)))
+def tasks_of(sizes: Sequence[int], cores: int) -> list[int]:
+    """The task that reads each file of these sizes: a large one has a task, small ones share some.
+
+    No core is left without a task while there are files.
+    """
+    costs = [size + _COST_OF_A_FILE for size in sizes]
+    worth = sum(min(1, cost / _COST_OF_A_TASK) for cost in costs)
+    return spread(costs, min(MOST_TASKS, max(cores, math.ceil(worth))))
 
 
-def spread(sizes: Sequence[int], most: int) -> list[int]:
-    """The task, of at most `most`, that reads each file, so that each has about as many bytes.
+def spread(costs: Sequence[int], most: int) -> list[int]:
+    """The task, of at most `most`, that reads each file, so that each has about as much to do.
 
     With no more files than tasks, each file has a task of its own.
     """
-    heap = [(0, task) for task in range(min(most, len(sizes)))]
-    tasks = [0] * len(sizes)
-    for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+    heap = [(0, task) for task in range(min(most, len(costs)))]
+    tasks = [0] * len(costs)
+    for place in sorted(range(len(costs)), key=lambda place: -costs[place]):
         held, task = heap[0]
         tasks[place] = task
-        # One byte more: files are never free, so that empty ones are spread too.
-        heapq.heapreplace(heap, (held + sizes[place] + 1, task))
+        heapq.heapreplace(heap, (held + costs[place], task))
     return tasks

@@ -75,7 +75,7 @@ def _differing(values: pa.Array, others: pa.Array, kind: Type) -> int:
 def compare_files(
     connection: AwsConnection, bucket: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over rows of FILES: a row of COMPARED_DDL for each file.
+    """For `mapInArrow` over rows of FILES_SCHEMA: a row of COMPARED_DDL for each file.
 
     Raises ExecutorError, which names the file and, for a wrong value, the column.
     """

@@ -40,7 +40,7 @@ from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-FILES = pa.schema(
+FILES_SCHEMA = pa.schema(
     [("task", pa.int32()), ("key", pa.string()), ("size", pa.int64()), ("etag", pa.string())]
 )
 REPORT = "report"
@@ -239,7 +239,7 @@ def read_files(
     filtered: Sequence[Bounds],
     tells: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over rows of FILES: as `read_batch`, with the columns c0, c1, ….
+    """For `mapInArrow` over rows of FILES_SCHEMA: as `read_batch`, with the columns c0, c1, ….
 
     Of each file, reads the first row and then every `every`-th one. If it `tells`, a last column
     REPORT is NULL, and after all rows comes one that has nothing but the report of a Tally there,
