@@ -98,7 +98,7 @@ docs: .venv/.docs ## The docs as a site, site/index.html
 bench: .venv/.benchmark ## Exports to Spark's own writers, ingestion to its reader, diffs to exports
 	@$(WITH_JAVA) && for one in copy_to_s3 ingest shard; do $(BIN)/python benchmarks/$$one.py || exit; done
 
-bench-all: .venv/.benchmark .venv/.demo .venv/.workers .stores/minio ## All figures, as docs/figures.md: two hours; needs Go
+bench-all: .venv/.benchmark .venv/.demo .venv/.workers .stores/minio ## All figures, as docs/figures.md: an hour; needs Go
 	@$(WITH_JAVA) && $(BIN)/python benchmarks/all.py
 
 bench-peers: .venv/.benchmark .stores/minio ## Beside Spark over s3a and DuckDB, on MinIO; needs Go

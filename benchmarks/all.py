@@ -1,6 +1,6 @@
 """All figures, measured one after another, as a page of the docs with their dates and commits.
 
-It takes two hours, in which the machine should do nothing else. Where names of benchmarks
+It takes an hour, in which the machine should do nothing else. Where names of benchmarks
 are given, only these are measured again, and the rest of the page stays as it is.
 """
 
