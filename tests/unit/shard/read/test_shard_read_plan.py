@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from unittest import mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -14,7 +15,8 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.shard.read import rows
-from dbt.adapters.mzs3.shard.read.rows import MOST_TASKS, spread, tasks_of
+from dbt.adapters.mzs3.shard.read.rows import MOST_TASKS, ShardLocation, spread, tasks_of
+from dbt.adapters.mzs3.shard.state.state import BatchFile
 
 KB, MB = 1 << 10, 1 << 20
 
@@ -41,6 +43,8 @@ def test_files_have_tasks_of_their_own_while_there_are_some() -> None:
         ([0] * 365, 2, 46, 8),
         ([10 * KB] * 365, 100, 100, 4),
         ([10 * KB] * 60, 100, 60, 1),
+        ([10 * KB] * 20, 2, 4, 5),
+        ([10 * KB] * 130, 16, 32, 5),
         ([90 * MB] * 20 + [10 * KB] * 8, 2, 22, 4),
         ([MB] * 15 + [10 * KB] * 100, 2, 16, 8),
         ([90 * MB] * 1000, 2, MOST_TASKS, 2),
@@ -52,6 +56,22 @@ def test_small_files_share_tasks(
 ) -> None:
     files = Counter(tasks_of(sizes, cores))
     assert (len(files), max(files.values())) == (tasks, most_files)
+
+
+@pytest.mark.parametrize(("files", "partitions"), [(8, 8), (9, 7)])
+def test_the_cores_are_asked_for_where_there_are_many_files(
+    files: int, partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = mock.Mock()
+    cores = mock.Mock(return_value=7)
+    monkeypatch.setattr(rows, "arrow_frame", lambda *_: frame)
+    monkeypatch.setattr(rows, "default_parallelism", cores)
+    shard = ShardLocation(AwsConnection(), parse_location("s3://bucket/shard"))
+    found = [BatchFile(f"file{place}", 10 * KB, "etag", 1) for place in range(files)]
+    spark: Any = None
+    rows.in_tasks(spark, shard, found)
+    assert frame.repartitionById.call_args.args[0] == partitions
+    assert cores.called == (files > 8)
 
 
 def test_no_permission_may_mean_that_there_is_no_shard(monkeypatch: pytest.MonkeyPatch) -> None:
