@@ -33,7 +33,7 @@ COMMANDS = {
     "exports": "copy_to_s3.py",
     "peers": "peers.py",
     "ingestion": "ingest.py",
-    "shards": "shard.py diff --rounds 5",
+    "shards": "shard.py diff --rounds 9",
     "small-runs": "small_runs.py",
     "small-objects": "many_objects.py fetching --rounds 5",
     "sample": "engines.py sample --targets connect cluster",
