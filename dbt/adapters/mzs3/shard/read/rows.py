@@ -160,7 +160,7 @@ def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFil
 def tasks_of(sizes: Sequence[int], cores: int) -> list[int]:
     """The task that reads each file of these sizes: a large one has a task, small ones share some.
 
-    There are as many tasks for each core, if there are as many files.
+    Each core has the same number of tasks, unless there are fewer files or MOST_TASKS is less.
     """
     costs = [size + _COST_OF_A_FILE for size in sizes]
     worth = sum(min(1, cost / _COST_OF_A_TASK) for cost in costs)
