@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
@@ -76,7 +76,8 @@ class External:
     delimiter: str = CsvDialect.delimiter
     """What separates fields: one one-byte character."""
     quote: str = CsvDialect.quote
-    """What encloses fields: one one-byte character, doubled inside."""
+    """What encloses fields: one one-byte character, doubled inside. `''`: nothing does, and [each
+    line is a record](s3-csv-source/reading.md#without-quotes)."""
     escape: str = CsvDialect.escape
     """As `quote`; no other is supported by this version."""
     null: str = CsvDialect.null
@@ -275,7 +276,9 @@ def _dialect(read: ConfigReader) -> CsvDialect:
             "one of a single one-byte character"
         )
     else:
-        read.problems += [f"external: {problem}" for problem in dialect.problems()]
+        # Of another escape than the quote there is but one thing to say, below.
+        usable = replace(dialect, escape=dialect.quote).problems(may_lack_quote=True)
+        read.problems += [f"external: {problem}" for problem in usable]
     if dialect.escape != dialect.quote:
         read.note("escape other than the quote is not supported by this version")
     if dialect.delimiter == "\\t":

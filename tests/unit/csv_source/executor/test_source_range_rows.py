@@ -32,6 +32,7 @@ from dbt.adapters.mzs3.csv_source.executor.ranges import (
     survey_of,
 )
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
 COLUMNS = (Column("a", "string"), Column("b", "string"))
@@ -60,14 +61,13 @@ class OneObject:
 
 
 def spec(header: tuple[str, ...] | None = HEADER, **changes: Any) -> FetchSpec:
-    known: dict[str, Any] = {"compression": "by_suffix", **changes}
+    known: dict[str, Any] = {"compression": "by_suffix", "dialect": DIALECT, **changes}
     return FetchSpec(
         connection=AwsConnection(),
         bucket="b",
         source="lake.orders",
         header=header,
         columns=COLUMNS,
-        dialect=DIALECT,
         **known,
     )
 
@@ -105,7 +105,7 @@ def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, An
         }
         for index, start in enumerate(starts)
     ]
-    quote = b"" if spec.format == "jsonl" else b'"'
+    quote = b"" if spec.format == "jsonl" else spec.dialect.quote.encode()
     read = read_ranges(spec.connection, spec.source, spec.bucket, quote)
     blocks = list(read(iter([pa.RecordBatch.from_pylist(cut)])))
     texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
@@ -174,6 +174,29 @@ def test_rejects_are_where_they_are_and_numbered_as_they_are(serve: Any) -> None
     for range_bytes in (1, 7, 20, 64):
         found = in_ranges(how, len(served.data), range_bytes)
         assert sorted(found, key=lambda row: row["_mz_record"]) == expected
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [b'"\t1\n', b'1\t"2"\r\n', b'"\n', b'a"\t\\N\n', b"\n", b"1\t\xff\n", b"x\ry\t\n"]
+        ),
+        max_size=8,
+    ).map(b"".join),
+    st.booleans(),
+    st.integers(1, 30),
+)  # fmt: skip
+def test_without_quotes_the_rows_are_the_same(
+    serve: Any, lines: bytes, ends_in_newline: bool, range_bytes: int
+) -> None:
+    data = b'"a\tb\n' + lines
+    served = serve(data if ends_in_newline else data.removesuffix(b"\n"))
+    unquoted = CsvDialect("\t", "", "", "\\N")
+    how = spec(('"a', "b"), dialect=unquoted, reading=Reading(on_bad_row="reject"))
+    expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
+    assert len(expected) == len(served.data.removesuffix(b"\n").split(b"\n")) - 1
+    found = in_ranges(how, len(served.data), range_bytes)
+    assert sorted(found, key=lambda row: row["_mz_record"]) == expected
 
 
 @pytest.mark.parametrize("on_bad_row", ["fail", "reject"])

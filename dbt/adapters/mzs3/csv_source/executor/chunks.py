@@ -65,7 +65,7 @@ class Chunks:
 
     Holds one block and one record. The last chunk may lack its newline. Where quotes are wrong,
     a chunk may end inside a record, and its first records show what is wrong: what is behind
-    them is given back. Without a dialect there are no quotes, and each line is a record. The
+    them is given back. Without a dialect, or in one without quotes, each line is a record. The
     stream begins where the empty chunk `start` is. Raises RecordTooLarge for a record of more
     than `max_record_bytes`.
     """
@@ -115,7 +115,7 @@ class Chunks:
 
     def _complete(self, rest: Chunk) -> int:
         """The length of what can be read now; 0 if more must be fetched first."""
-        if self.dialect is None:
+        if self.dialect is None or not self.dialect.quote:
             end = rest.data.rfind(b"\n") + 1
             if not end and len(rest.data) > self.max_record_bytes:
                 raise RecordTooLarge(rest, self.max_record_bytes, "is each one on its own line?")
@@ -168,8 +168,9 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
     for `cut_records` to find. One pass over the bytes, by an automaton.
     """
     quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
-    quoted = rf"{quote}(?:[^{quote}\x00]|{quote}{quote})*{quote}"
-    field = rf"(?:{quoted}|[^{delimiter}{quote}\r\n\x00]*)"
+    field = rf"[^{delimiter}{quote}\r\n\x00]*"
+    if quote:
+        field = rf"(?:{quote}(?:[^{quote}\x00]|{quote}{quote})*{quote}|{field})"
     record = rf"{field}(?:{delimiter}{field}){'*' if one_column else '+'}"
     # pyarrow's expressions match in time linear in the data, whatever is in it.
     whole = rf"\A(?:{record}\r?\n)*(?:{record})?\z"
@@ -183,6 +184,8 @@ def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:
     # Reversed for the other side: a pattern that starts with a literal is searched for fastest.
     # A carriage return begins a line's end, so it can only be behind a field.
     quote = dialect.quote.encode()
+    if not quote:
+        return False
     pieces = data.split(quote)
     outside = quote.join(pieces[::2])
     if len(pieces) % 2 == 0:
@@ -228,7 +231,7 @@ def parse(
         csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
         csv.ParseOptions(
             delimiter=dialect.delimiter,
-            quote_char=dialect.quote,
+            quote_char=dialect.quote or False,
             newlines_in_values=True,
             ignore_empty_lines=False,
             invalid_row_handler=None if ragged is None else skip,

@@ -109,7 +109,7 @@ def _records(text: bytes, dialect: CsvDialect) -> int | None:
     """How many records there are if all are right; None if the last one has no proper end."""
     quote = dialect.quote.encode()
     outside = text
-    if quote in text:
+    if quote and quote in text:
         pieces = text.split(quote)
         if len(pieces) % 2 == 0:
             return None

@@ -298,7 +298,7 @@ def _csv_records(spec: FetchSpec) -> RecordsOfRange:
             records = decoder.decode(chunk, one.layout)
             # Where quotes are wrong, what is a record depends on all that is before it.
             if records.rejects or records.length < len(chunk.data):
-                not_closed = chunk.data.count(quote) % 2 == 1
+                not_closed = quote and chunk.data.count(quote) % 2 == 1
                 if not_closed or has_stray_quote(chunk.data, spec.dialect):
                     raise unclear(f"s3://{spec.bucket}/{one.key}")
             yield records

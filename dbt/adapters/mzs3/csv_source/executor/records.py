@@ -37,7 +37,7 @@ def first_record(data: bytes, dialect: CsvDialect, encoding: str) -> tuple[tuple
     position = 0
     while True:
         number = len(fields) + 1
-        if data.startswith(quote, position):
+        if quote and data.startswith(quote, position):
             raw, position = _quoted_field(data, position, quote, number)
             if data[position : position + 1] not in (delimiter, b"\r", b"\n", b""):
                 raise MalformedRecord(number, "has text behind its closing quote")
@@ -45,7 +45,7 @@ def first_record(data: bytes, dialect: CsvDialect, encoding: str) -> tuple[tuple
             found = bare.match(data, position)
             assert found is not None
             raw, position = found.group(), found.end()
-            if data.startswith(quote, position):
+            if quote and data.startswith(quote, position):
                 problem = "has a quote inside a field that does not start with one"
                 raise MalformedRecord(number, problem)
         fields.append(_text(raw, number, encoding))
@@ -145,6 +145,8 @@ def _masked_records(data: bytes, dialect: CsvDialect, *, last: bool) -> tuple[by
     """
     # Goes over the data once, in one piece until a quote is wrong, then in small ones.
     delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
+    if not quote:
+        return data if last else data[: data.rfind(b"\n") + 1], []
     literal, others = re.escape(quote), re.escape(delimiter + quote)
     # Behind text, or before it: a pattern that starts with a literal is searched for fastest.
     # No field begins behind a carriage return; one may end before it, that of a line's end.

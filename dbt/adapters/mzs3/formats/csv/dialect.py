@@ -7,23 +7,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """Delimiter, quote, escape and NULL text; each character one byte, as in PostgreSQL."""
+    """Delimiter, quote, escape and NULL text; each character one byte, as in PostgreSQL.
+
+    For sources alone, quote and escape may both be empty: then nothing is quoted, and every
+    newline ends a record.
+    """
 
     delimiter: str = ","
     quote: str = '"'
     escape: str = '"'
     null: str = ""
 
-    def problems(self) -> list[str]:
-        """All that PostgreSQL's COPY would refuse, in words like its own; none if it is usable."""
+    def problems(self, *, may_lack_quote: bool = False) -> list[str]:
+        """All that PostgreSQL's COPY would refuse, in words like its own; none if it is usable.
+
+        An escape that is the quote has no problems of its own.
+        """
+        names = ["delimiter"]
+        names += ["quote"] if self.quote or not may_lack_quote else []
+        names += ["escape"] if self.escape != self.quote else []
         found = [
             f"{name} must be a single one-byte character"
-            for name in ("delimiter", "quote", "escape")
+            for name in names
             if len(getattr(self, name).encode()) != 1
         ]
         newlines = {"\n", "\r"}
         marks = {"delimiter": self.delimiter, "quote": self.quote}
-        if self.delimiter == self.quote:
+        if self.quote and self.delimiter == self.quote:
             found.append("delimiter and quote must be different")
         found += [
             f"{name} cannot be newline or carriage return"
