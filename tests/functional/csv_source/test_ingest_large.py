@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 from typing import Any
 
 import pytest
@@ -48,17 +50,24 @@ def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
     assert cut == []
     lake.put("b.csv", "note,id\n" + "".join(turned(n) for n in range(ROWS)))
     lake.put("c.csv", "note,id\nlast,3\n")
+    # Large enough to be cut, by its name plain, and compressed all the same.
+    noise = "".join(f"{os.urandom(15).hex()},{n}\n" for n in range(ROWS))
+    lake.put("d.csv", gzip.compress(f"note,id\n{noise}".encode()))
     report = lake.ingest()
     assert cut == [1]
-    assert report.rows == ROWS + 1
+    assert report.rows == 2 * ROWS + 1
     expected = [("a.csv", 1, 1, "first")]
     expected += [("b.csv", n + 1, n, f'two "lines",\n of {n}') for n in range(ROWS)]
-    assert lake.rows("id", "note") == [*expected, ("c.csv", 1, 3, "last")]
+    expected += [("c.csv", 1, 3, "last")]
+    expected += [
+        ("d.csv", n + 1, n, line.partition(",")[0]) for n, line in enumerate(noise.splitlines())
+    ]
+    assert lake.rows("id", "note") == expected
     times = lake.spark.sql(
         f"SELECT count(*) FROM {lake.relations.source} JOIN {lake.relations.objects} "
         "ON _mz_object = object AND _mz_last_modified = last_modified"
     )
-    assert times.first()[0] == ROWS + 2
+    assert times.first()[0] == 2 * ROWS + 2
 
 
 @pytest.mark.slow

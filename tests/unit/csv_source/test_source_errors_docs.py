@@ -32,8 +32,8 @@ def header(data: bytes, **reading: str) -> str:
 
 
 def compressed(data: bytes, declared: str) -> str:
-    stream = iter([data, b"", b""])
-    return text_of(lambda: plain_reader(lambda size: next(stream), "1.csv", declared)(100))
+    read = io.BytesIO(data).read
+    return text_of(lambda: plain_reader(read, "1.csv", declared, "utf-8")(100))
 
 
 def pinned_as(definition):
@@ -75,7 +75,7 @@ PROBLEMS = {
     "malformed": lambda: header(b'id,"price\n'),
     "invalid": lambda: compressed(b"id,amount\n", "zstd"),
     "early": lambda: compressed(b"BZh91AY&SY", "bzip2"),
-    "is compressed": lambda: compressed(b"\x1f\x8b" + b"\0" * 20, "none"),
+    "is compressed": lambda: compressed(b"\x1f\x8b\x08" + b"\0" * 20, "none"),
     "replaced": lambda: answered('"e2"'),
     "range": lambda: answered('"e1"'),
     "ragged": lambda: problem_of(b"1\n", "int", "int")[2],

@@ -85,7 +85,8 @@ class External:
     encoding: str = Reading.encoding
     """UTF-8, UTF-16, or one of Python's codecs that has ASCII's characters at ASCII's bytes."""
     compression: str = BY_SUFFIX
-    """`by_suffix`, `none`, `gzip`, `zstd` or `bzip2`."""
+    """`by_suffix`: as [the first bytes and the name](s3-csv-source/reading.md#compression) of an
+    object say. `none`, `gzip`, `zstd` or `bzip2`: all objects are so."""
     max_objects_per_run: int | None = config.Intake.max_objects
     """How many objects a run takes at most; the rest waits, and goes first next time."""
     max_bytes_per_run: int | str | None = config.Intake.max_bytes

@@ -19,7 +19,11 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.executor import ranges
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
-from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of
+from dbt.adapters.mzs3.csv_source.executor.compression import (
+    NONE,
+    compression_by_name,
+    compression_of,
+)
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
@@ -31,6 +35,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
 )
 from dbt.adapters.mzs3.csv_source.executor.header import layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.signatures import LOOK_BYTES, require_text
 from dbt.adapters.mzs3.csv_source.ledger.rows_table import RowsTable
 from dbt.adapters.mzs3.objects.prefix import map_concurrently
 from dbt.adapters.mzs3.spark.job import shipped
@@ -70,7 +75,7 @@ def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list
     least = max(2 * RANGE_BYTES, total_bytes // (2 * cores))
     # No more than twice as many as there are cores.
     rows = objects.where(F.col("size") >= least).collect()
-    plain = [row for row in rows if compression_of(row["key"], spec.compression) == NONE]
+    plain = [row for row in rows if compression_by_name(row["key"], spec.compression) == NONE]
     found = [one for one in map_concurrently(plain, partial(_large_object, spec)) if one]
     return sorted(found, key=lambda one: (-one.size, one.key))
 
@@ -82,18 +87,31 @@ def _utc(collected: datetime) -> datetime:
 
 def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
     key, etag, size = row["key"], row["etag"], row["size"]
+    stored = StoredObject(s3_client(spec.connection), spec.bucket, key, etag, size)
+    try:
+        layout = _layout_if_plain(spec, stored)
+    except ObjectError:
+        return None
+    if layout is None:
+        return None
+    return LargeObject(key, etag, size, _utc(row["last_modified"]), layout)
+
+
+def _layout_if_plain(spec: FetchSpec, stored: StoredObject) -> RecordLayout | None:
+    """The layout of the object's records; None if it is compressed. Raises ObjectError.
+
+    Whether it is compressed is known by its first bytes alone, and a range of one can't be read.
+    """
+    start = stored.part(0, min(LOOK_BYTES, stored.size))
+    if compression_of(start, stored.key, spec.compression) != NONE:
+        return None
+    require_text(start, spec.reading.encoding)
     if spec.format == JSONL or spec.header is None or spec.reading.header_match == EXACT:
         # The tasks of the ranges compare keys, or that of the first range the header.
-        layout = RecordLayout.in_order(len(spec.columns))
-    else:
-        stored = StoredObject(s3_client(spec.connection), spec.bucket, key, etag, size)
-        try:
-            fields = CsvFormat(spec.dialect, NONE, spec.reading).fields(stored) or ()
-            names = [field.name for field in fields]
-            layout = layout_of(names, spec.header, spec.reading.header_match)
-        except ObjectError:
-            return None
-    return LargeObject(key, etag, size, _utc(row["last_modified"]), layout)
+        return RecordLayout.in_order(len(spec.columns))
+    fields = CsvFormat(spec.dialect, NONE, spec.reading).fields(stored) or ()
+    names = [field.name for field in fields]
+    return layout_of(names, spec.header, spec.reading.header_match)
 
 
 @contextmanager

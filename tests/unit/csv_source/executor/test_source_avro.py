@@ -18,7 +18,7 @@ from support.stored_objects import MemoryClient, problem_of, read_all, stored
 from dbt.adapters.mzs3.csv_source.executor import stream
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats import avro
-from dbt.adapters.mzs3.csv_source.executor.formats.avro import avro_file
+from dbt.adapters.mzs3.csv_source.executor.formats.avro import MAX_BLOCK_BYTES, avro_file
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
@@ -109,7 +109,9 @@ def test_snappy_with_its_checksum():
     assert read_all(FORM, data) == [(n,) for n in range(500)]
     for wrong in (packed + bytes(4), b"\x05abc" + crc, b"\xff\xff\xff\xff\x7f" + crc, b""):
         data = blocks_of(record("long"), (500, wrong), codec=b"snappy")
-        assert problem_of(FORM, data).problem.startswith("it is not valid Avro (")
+        assert re.match(
+            "it is (not valid Avro|Avro that a source can't read)", problem_of(FORM, data).problem
+        )
 
 
 def test_other_codecs_are_named():
@@ -254,6 +256,46 @@ def test_what_is_no_avro(data):
     assert not isinstance(problem, HeaderProblem)
 
 
+def enclosing(name):
+    """The schema of a record that has itself inside it, in a field that may be NULL."""
+    fields = [{"name": "a", "type": "int"}, {"name": "b", "type": ["null", "r"]}]
+    return {"type": "record", "name": name, "fields": fields}
+
+
+@pytest.mark.parametrize(
+    ("schema", "what"),
+    [
+        ("long", "its schema is of type long, not record"),
+        ({"type": "string"}, "its schema is of type string, not record"),
+        ({"type": "array", "items": record("int")}, "its schema is of type array, not record"),
+        ({"type": "map", "values": "int"}, "its schema is of type map, not record"),
+        (["null", record("int")], "its schema is of type union, not record"),
+        (enclosing("r"), "a type that contains itself"),
+    ],
+)
+def test_what_is_avro_and_has_no_columns(schema, what):
+    problem = problem_of(FORM, file_of(schema, []), {"f0": "string"})
+    assert problem.problem == f"it is Avro that a source can't read ({what})"
+    assert "`pattern`" in problem.advice
+
+
+@pytest.mark.parametrize("size", [MAX_BLOCK_BYTES + 1, 2**40])
+def test_a_block_may_be_too_large_and_valid(size):
+    data = file_of(record("string"), []) + number(1) + number(size) + b"a"
+    assert problem_of(FORM, data, {"f0": "string"}).problem == (
+        f"it is Avro that a source can't read (a length of {size} bytes, where 134217728 is the "
+        "most)"
+    )
+
+
+def test_so_may_what_it_decompresses_to(monkeypatch):
+    monkeypatch.setattr(avro, "MAX_BLOCK_BYTES", 500)
+    data = file_of(record("bytes"), [{"f0": bytes(501)}], "deflate")
+    assert problem_of(FORM, data, {"f0": "binary"}).problem == (
+        "it is Avro that a source can't read (a block that decompresses to more than 500 bytes)"
+    )
+
+
 BAD_SCHEMAS = [
     1,
     "record",
@@ -265,13 +307,10 @@ BAD_SCHEMAS = [
     {"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": {"type": "int"}}}]},
     {"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "array"}}]},
     {"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "fixed"}}]},
+    {"type": "recod", "name": "r", "fields": []},
+    {"type": {"type": "record", "name": "r", "fields": []}},
     record("int", "int", fields=[{"name": "a", "type": "int"}] * 2),
-    {
-        "type": "record",
-        "name": "r",
-        "namespace": "n",
-        "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": ["null", "r"]}],
-    },
+    {**enclosing("r"), "namespace": "n"},
 ]
 
 

@@ -18,6 +18,7 @@ from support.fetched_objects import (
     listed,
     put,
     spec,
+    written,
 )
 
 from dbt.adapters.mzs3.aws.location import S3Location
@@ -163,10 +164,26 @@ def test_gzip_that_ends_early(s3):
 
 
 def test_gzip_without_its_suffix(s3):
-    assert failure(s3, gzip.compress(b"id,amount\n1,a\n")) == (
-        "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 0: it is compressed by "
-        "gzip. Declare `compression: gzip`"
+    data = gzip.compress(b"id,amount\n1,a\n")
+    assert fetched(s3, data, "1.csv") == [(1, "a", 1)]
+    assert failure(s3, data, "2.csv", compression="none") == (
+        "lake.orders: object s3://acme-raw/orders/1.csv, line 1, byte 0: it is compressed by "
+        "gzip. Declare `compression: by_suffix`, which goes by an object's first bytes too"
     )
+
+
+@pytest.mark.parametrize("how", ["fail", "skip_object"])
+def test_what_is_no_text_is_skipped_as_another_header_is(s3, how):
+    put(s3, "1.csv", b"id,amount\n1,a\n")
+    put(s3, "2.csv", b"PK\x03\x04" + bytes(100))
+    reading = Reading(on_header_mismatch=how)
+    if how == "fail":
+        with pytest.raises(ExecutorError, match=r"2\.csv: it is a zip archive, not text"):
+            fetch(reading=reading)
+    else:
+        first, second = written(reading=reading)
+        assert first["id"] == 1
+        assert second["mz_problem"]["error"] == "it is a zip archive, not text"
 
 
 def test_a_header_that_differs_in_one_object(s3):

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.parquet import encryption
 from support.examples import examples
 from support.stored_objects import MemoryClient, problem_of, read_all, stored
 
@@ -179,6 +180,58 @@ def test_what_is_no_parquet():
         assert not isinstance(problem, HeaderProblem)
         with pytest.raises(ObjectError):
             FORM.fields(stored(data))
+
+
+class NoKeys(encryption.KmsClient):
+    """Keys that are as they are named."""
+
+    def wrap_key(self, key_bytes, master_key_identifier):
+        return key_bytes
+
+    def unwrap_key(self, wrapped_key, master_key_identifier):
+        return wrapped_key
+
+
+def encrypted(**how) -> bytes:
+    factory = encryption.CryptoFactory(lambda _: NoKeys())
+    config = encryption.EncryptionConfiguration(footer_key="k", **how)
+    keys = factory.file_encryption_properties(encryption.KmsConnectionConfig(), config)
+    return file_of(TABLE, encryption_properties=keys)
+
+
+SOME = {"column_keys": {"k": ["note"]}}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"uniform_encryption": True},
+        {"uniform_encryption": True, "plaintext_footer": True},
+        SOME,
+        {**SOME, "plaintext_footer": True},
+    ],
+)
+def test_what_is_encrypted_is_told_as_such(how):
+    problem = problem_of(FORM, encrypted(**how), {"id": "int", "note": "string"})
+    assert problem.problem == "it is Parquet that a source can't read (it is encrypted)"
+    assert "without Parquet's encryption" in problem.advice
+    assert "`header_match: subset`" in problem.advice
+
+
+def test_columns_that_are_not_encrypted_are_read():
+    data = encrypted(**SOME, plaintext_footer=True)
+    assert [field.name for field in SUBSET.fields(stored(data))] == ["id", "note"]
+    assert read_all(SUBSET, data, {"id": "bigint"}) == [(1,), (2,), (None,)]
+
+
+def test_what_pyarrow_has_no_reader_for_is_not_told_to_be_wrong(monkeypatch):
+    def without(*_, **__):
+        raise pa.ArrowNotImplementedError("Codec type LZO not supported in Parquet format")
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", without)
+    assert problem_of(FORM, file_of(TABLE), {"id": "int", "note": "string"}).problem == (
+        "it is Parquet that a source can't read (Codec type LZO not supported in Parquet format)"
+    )
 
 
 def test_a_page_that_was_changed():

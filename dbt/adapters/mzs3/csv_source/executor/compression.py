@@ -9,37 +9,89 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, ObjectError
+from dbt.adapters.mzs3.csv_source.executor.object_error import (
+    FIX_OBJECT,
+    HeaderProblem,
+    ObjectError,
+)
+from dbt.adapters.mzs3.csv_source.executor.signatures import (
+    BZIP2,
+    GZIP,
+    LOOK_BYTES,
+    ZSTD,
+    compression_in,
+    kind_in,
+    require_text,
+)
 from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read, as_file
 
 BY_SUFFIX, NONE = "by_suffix", "none"
-_SUFFIXES = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bzip2"}
-# None of these is the start of CSV: two are no UTF-8, and a bzip2 block has pi in it.
-_MAGIC = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    **{b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)},
-}
-COMPRESSIONS = (BY_SUFFIX, NONE, "gzip", "zstd", "bzip2")
+_SUFFIXES = {".gz": GZIP, ".gzip": GZIP, ".zst": ZSTD, ".zstd": ZSTD, ".bz2": BZIP2}
+COMPRESSIONS = (BY_SUFFIX, NONE, GZIP, ZSTD, BZIP2)
+
+# libzstd's own limit, which Arrow lets nobody raise.
+_MOST_WINDOW_MB = 128
 
 
-def compression_of(key: str, declared: str) -> str:
-    """How the object at `key` is compressed: by its suffix unless declared."""
+def compression_by_name(key: str, declared: str) -> str:
+    """How the object at `key` is compressed as far as its name tells, unless it is declared."""
     if declared != BY_SUFFIX:
         return declared
     name = key.lower()
     return next((kind for suffix, kind in _SUFFIXES.items() if name.endswith(suffix)), NONE)
 
 
-def plain_reader(read: Read, key: str, declared: str) -> Read:
-    """Reads the object's bytes, decompressed.
+def compression_of(start: bytes, key: str, declared: str) -> str:
+    """How the object at `key` that has this start is compressed; the one decision of it.
+
+    By suffix, an object is what its first bytes say; where they say nothing, it has to be what its
+    name says. Raises ObjectError for one whose first bytes say something else than is declared.
+    """
+    found = compression_in(start)
+    expected = compression_by_name(key, declared)
+    if found is None or found == expected:
+        return expected
+    if declared != BY_SUFFIX:
+        problem = f"it is compressed by {found}"
+        advice = f"Declare `compression: {BY_SUFFIX}`, which goes by an object's first bytes too"
+        raise ObjectError(problem, advice, line=1, byte=0)
+    return found
+
+
+def plain_reader(read: Read, key: str, declared: str, encoding: str | None) -> Read:
+    """Reads the object's text, decompressed, in its own `encoding`; None as for `require_text`.
 
     Raises ObjectError where the bytes are not what the compression makes, end early, or are
-    compressed though nothing says so.
+    compressed in another way than is declared; HeaderProblem for what is no such text.
     """
-    kind = compression_of(key, declared)
-    if kind == NONE:
-        return _uncompressed(read)
+    start, read = _looked_at(read)
+    kind = compression_of(start, key, declared)
+    if kind != NONE:
+        start, read = _looked_at(_decompressed(read, kind, start))
+        if (inner := compression_in(start)) is not None:
+            problem = f"it is compressed twice, by {kind} and inside that by {inner}"
+            raise HeaderProblem(problem, "Have it compressed once, then run again")
+    require_text(start, encoding)
+    return read
+
+
+def _looked_at(read: Read) -> tuple[bytes, Read]:
+    """The first bytes, and a function that reads these and those behind them."""
+    start = b""
+    while len(start) < LOOK_BYTES and (more := read(RAW_READ_BYTES)):
+        start += more
+    held = start
+
+    def following(size: int) -> bytes:
+        nonlocal held
+        data, held = held[:size], held[size:]
+        return data or read(size)
+
+    return start, following
+
+
+def _decompressed(read: Read, kind: str, start: bytes) -> Read:
+    """Reads what is compressed so, and starts with these bytes. Raises ObjectError."""
     # The compressed bytes may be in several parts, one after the other. Zeros behind a part are
     # padding in gzip alone.
     decompress = _DECOMPRESSORS[kind](read)
@@ -48,16 +100,45 @@ def plain_reader(read: Read, key: str, declared: str) -> Read:
         try:
             return decompress(size)
         except (EOFError, OSError, zlib.error) as exc:
-            # Arrow has no exception of its own for it.
-            if isinstance(exc, EOFError) or "Truncated" in str(exc):
-                raise ObjectError(f"its {kind} stream ends early", FIX_OBJECT) from exc
-            raise ObjectError(
-                f"it is not valid {kind} ({exc})",
-                "Correct or remove the object; for objects that are not compressed declare "
-                "`compression: none`",
-            ) from exc
+            raise _problem(exc, kind, start) from exc
 
     return checked
+
+
+def _problem(exc: Exception, kind: str, start: bytes) -> ObjectError:
+    # Arrow has no exceptions of its own for these.
+    text = str(exc)
+    if isinstance(exc, EOFError) or "Truncated" in text:
+        return ObjectError(f"its {kind} stream ends early", FIX_OBJECT)
+    if kind == ZSTD and "too much memory" in text:
+        window = _zstd_window_mb(start)
+        # Else it is a frame behind the first one.
+        needed = f"{window} MB" if window > _MOST_WINDOW_MB else f"more than {_MOST_WINDOW_MB} MB"
+        return ObjectError(
+            f"its zstd takes a window of {needed}, where {_MOST_WINDOW_MB} MB is the most",
+            "Have it compressed without --long, or with --long=27 at most, then run again",
+        )
+    found = kind_in(start)
+    what = exc if found in (None, f"compressed by {kind}") else f"it is {found}"
+    return ObjectError(
+        f"it is not valid {kind} ({what})",
+        "Correct or remove the object; for objects that are not compressed declare "
+        "`compression: none`",
+    )
+
+
+def _zstd_window_mb(start: bytes) -> int:
+    """How much of its text is held to decompress the zstd frame that starts so.
+
+    (RFC 8878, 3.1.1.1.) A frame of a single segment says its size instead.
+    """
+    descriptor, window = start[4:6]
+    if not descriptor & 0x20:
+        base = 1 << 10 + (window >> 3)
+        return (base + base // 8 * (window & 7)) >> 20
+    behind_dictionary = 5 + (0, 1, 2, 4)[descriptor & 3]
+    size = (1, 2, 4, 8)[descriptor >> 6]
+    return int.from_bytes(start[behind_dictionary:][:size], "little") >> 20
 
 
 def _bunzip2(read: Read) -> Read:
@@ -90,21 +171,3 @@ _DECOMPRESSORS: dict[str, Callable[[Read], Read]] = {
     "zstd": lambda read: pa.CompressedInputStream(pa.PythonFile(as_file(read)), "zstd").read,
     "bzip2": _bunzip2,
 }
-
-
-def _uncompressed(read: Read) -> Read:
-    """Reads the bytes as they are, after a look at the first of them."""
-    start = b""
-    while len(start) < max(map(len, _MAGIC)) and (more := read(RAW_READ_BYTES)):
-        start += more
-    for magic, kind in _MAGIC.items():
-        if start.startswith(magic):
-            problem, advice = f"it is compressed by {kind}", f"Declare `compression: {kind}`"
-            raise ObjectError(problem, advice, line=1, byte=0)
-
-    def following(size: int) -> bytes:
-        nonlocal start
-        data, start = start[:size], start[size:]
-        return data or read(size)
-
-    return following

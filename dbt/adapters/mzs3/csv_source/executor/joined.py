@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, BOM, Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
-from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of, plain_reader
+from dbt.adapters.mzs3.csv_source.executor.compression import (
+    NONE,
+    compression_by_name,
+    plain_reader,
+)
 from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
@@ -45,7 +49,7 @@ def joined_objects(
     texts: list[bytes] = []
     counts: list[int] = []
     for stored in objects:
-        if compression_of(stored.key, compression) != NONE:
+        if compression_by_name(stored.key, compression) != NONE:
             return None  # it may be far larger than it was when it was fetched
         try:
             text = heading.without(whole_text(stored, reading.encoding))
@@ -59,9 +63,9 @@ def joined_objects(
 
 
 def whole_text(stored: StoredObject, encoding: str) -> bytes:
-    """An object that is not compressed, as UTF-8. Raises ObjectError."""
+    """An object of text that is not compressed, as UTF-8. Raises ObjectError for any other."""
     with contextlib.closing(stored.open()) as reader:
-        read = utf8_reader(plain_reader(reader.read, stored.key, NONE), encoding)
+        read = utf8_reader(plain_reader(reader.read, stored.key, NONE, encoding), encoding)
         return b"".join(iter(lambda: read(BLOCK_BYTES), b""))
 
 

@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.csv_source.executor.convert import WIDE_DIGITS
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFile, own_type
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError, shown
+from dbt.adapters.mzs3.csv_source.executor.signatures import LOOK_BYTES, kind_in
 from dbt.adapters.mzs3.csv_source.executor.stream import Read, as_file
 
 # A batch ends with whichever of these is reached first.
@@ -160,7 +161,7 @@ def read_schema(schema: Any) -> tuple[tuple[AvroField, ...], Any]:
     """
     try:
         if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise invalid("its schema is not that of a record")
+            raise _no_records(schema)
         types = _Types(schema)
         fields = tuple(_field(str(f["name"]), types.resolve(f["type"])) for f in schema["fields"])
         physical = _physical(schema)
@@ -169,6 +170,19 @@ def read_schema(schema: Any) -> tuple[tuple[AvroField, ...], Any]:
     if len({field.name for field in fields}) < len(fields):
         raise invalid("its schema has two fields of the same name")
     return fields, physical
+
+
+def _no_records(schema: Any) -> ObjectError:
+    kind = schema.get("type") if isinstance(schema, dict) else schema
+    if isinstance(kind, list):
+        kind = "union"
+    elif not isinstance(kind, str) or kind not in _WORDS:
+        return invalid("its schema is not one of Avro")
+    return unreadable(
+        f"its schema is of type {kind}, not record",
+        "Have the objects written as records, whose fields are the columns, or narrow `pattern` "
+        "so that it is left out, then run again",
+    )
 
 
 class _Types:
@@ -187,7 +201,7 @@ class _Types:
                 self._learn(one, namespace, inside)
         names = {schema, _full_name(schema, namespace)} if isinstance(schema, str) else set()
         if not names.isdisjoint(inside) and schema not in _WORDS:
-            raise invalid("a type that contains itself")
+            raise unreadable("a type that contains itself")
         if not isinstance(schema, dict):
             return
         if isinstance(schema["type"], str) and schema["type"] in _NAMED:
@@ -287,8 +301,10 @@ class AvroContainer:
             yield count, data
 
     def _header(self) -> dict[str, bytes]:
+        kind = kind_in(self._input.peek(LOOK_BYTES))
         if self._take(len(MAGIC)) != MAGIC:
-            raise invalid("it does not begin as an object container file")
+            unknown = "it does not begin as an object container file"
+            raise invalid(f"it is {kind}" if kind else unknown)
         metadata = {}
         while count := self._number():
             if count < 0:
@@ -301,8 +317,10 @@ class AvroContainer:
 
     def _size(self) -> int:
         size = self._number()
-        if not 0 <= size <= MAX_BLOCK_BYTES:
-            raise invalid(f"a length of {size} bytes, where {MAX_BLOCK_BYTES} is the most")
+        if size < 0:
+            raise invalid(f"a length of {size} bytes")
+        if size > MAX_BLOCK_BYTES:
+            raise too_large(size)
         return size
 
     def _number(self) -> int:
@@ -327,12 +345,24 @@ def invalid(what: object) -> ObjectError:
     return ObjectError(f"it is not valid Avro ({what})", FIX_FILE)
 
 
+def unreadable(what: str, advice: str = FIX_FILE) -> ObjectError:
+    """The problem of an object that may be as the specification has it, and is not read."""
+    return ObjectError(f"it is Avro that a source can't read ({what})", advice)
+
+
+def too_large(size: int) -> ObjectError:
+    """The problem of an object with a block or a value of this size."""
+    return unreadable(f"a length of {size} bytes, where {MAX_BLOCK_BYTES} is the most")
+
+
 def _inflate(raw: bytes) -> bytes:
     stream = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         data = stream.decompress(raw, MAX_BLOCK_BYTES)
     except zlib.error as exc:
         raise invalid(exc) from exc
+    if len(data) == MAX_BLOCK_BYTES and not stream.eof:
+        raise unreadable(f"a block that decompresses to more than {MAX_BLOCK_BYTES} bytes")
     # Some writers leave a part of zlib's checksum behind the end.
     if not stream.eof:
         raise invalid("a block that does not decompress as a whole")
@@ -347,7 +377,7 @@ def _unsnap(raw: bytes) -> bytes:
         if byte < 0x80:
             break
     if size > MAX_BLOCK_BYTES:
-        raise invalid(f"a block of {size} bytes, where {MAX_BLOCK_BYTES} is the most")
+        raise too_large(size)
     try:
         body, crc = raw[:-4], raw[-4:]
         data: bytes = pa.decompress(body, size, codec="snappy", asbytes=True)

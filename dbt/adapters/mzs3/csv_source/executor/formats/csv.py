@@ -100,7 +100,7 @@ class CsvFormat:
     def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
         encoding = self.reading.encoding
-        text = utf8_reader(plain_reader(read, key, self.compression), encoding)
+        text = utf8_reader(plain_reader(read, key, self.compression, encoding), encoding)
         return Chunks(text, self.dialect, Chunk(b"", 0, 1, width=width_in(encoding)), block_bytes)
 
 

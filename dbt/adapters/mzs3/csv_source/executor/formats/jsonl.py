@@ -21,7 +21,11 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import (
     RecordTooLarge,
 )
 from dbt.adapters.mzs3.csv_source.executor.columns import INTEGERS, Column, arrow_type
-from dbt.adapters.mzs3.csv_source.executor.compression import NONE, compression_of, plain_reader
+from dbt.adapters.mzs3.csv_source.executor.compression import (
+    NONE,
+    compression_by_name,
+    plain_reader,
+)
 from dbt.adapters.mzs3.csv_source.executor.convert import convert, convert_good
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
@@ -108,7 +112,8 @@ class JsonLinesFormat:
 
     def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
-        return Chunks(plain_reader(read, key, self.compression), None, block_bytes=block_bytes)
+        text = plain_reader(read, key, self.compression, None)
+        return Chunks(text, None, block_bytes=block_bytes)
 
 
 def _fields(raw: bytes) -> tuple[RecordField, ...]:
@@ -197,7 +202,7 @@ class _ObjectDecoder:
         texts: list[bytes] = []
         counts: list[int] = []
         for stored in objects:
-            if compression_of(stored.key, self.form.compression) != NONE:
+            if compression_by_name(stored.key, self.form.compression) != NONE:
                 return None  # it may be far larger than it was when it was fetched
             try:
                 text = whole_text(stored, UTF_8).removeprefix(BOM)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -13,6 +14,11 @@ from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFile, own_type
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.signatures import (
+    LOOK_BYTES,
+    PARQUET_FILE,
+    kind_in,
+)
 from dbt.adapters.mzs3.objects.reader import RandomAccessFile
 
 # Of each column this much is held as it is in the file, and not the rest of its row group.
@@ -20,6 +26,12 @@ COLUMN_BYTES = 1024 * 1024
 
 # What one request fetches at least; smaller objects are fetched whole.
 WINDOW_BYTES = 1024 * 1024
+
+_ENCRYPTED = re.compile("encrypted metadata|Cannot decrypt|noted as encrypted|Decryption not set")
+_NOT_ENCRYPTED = (
+    "Have it written without Parquet's encryption, as S3 encrypts objects itself; or, if only "
+    "some columns are encrypted, list the others as `header`, with `header_match: subset`"
+)
 
 
 @contextlib.contextmanager
@@ -44,7 +56,7 @@ def parquet_file(stored: StoredObject) -> Iterator[TypedFile]:
         raise
     # Names in the schema may be no text.
     except (pa.ArrowException, OSError, UnicodeError) as exc:
-        raise source.failure or _invalid(exc) from exc
+        raise source.failure or _problem(exc, stored) from exc
 
 
 def _batches(
@@ -67,6 +79,21 @@ def _batches(
             done += batch.num_rows
     if done != file.metadata.num_rows:
         raise _invalid(f"it has {done} rows and says {file.metadata.num_rows}")
+
+
+def _problem(exc: Exception, stored: StoredObject) -> ObjectError:
+    text = str(exc)
+    # pyarrow does not say so in another way, and ends the process if a column's metadata is asked.
+    if _ENCRYPTED.search(text):
+        return _unreadable("it is encrypted", _NOT_ENCRYPTED)
+    if isinstance(exc, pa.ArrowNotImplementedError):
+        return _unreadable(text, FIX_FILE)
+    kind = kind_in(stored.part(0, min(LOOK_BYTES, stored.size)))
+    return _invalid(exc if kind in (None, PARQUET_FILE) else f"it is {kind}")
+
+
+def _unreadable(what: str, advice: str) -> ObjectError:
+    return ObjectError(f"it is Parquet that a source can't read ({what})", advice)
 
 
 def _invalid(what: object) -> ObjectError:
