@@ -220,13 +220,18 @@ def test_rows_that_went_after_they_were_written_are_not_committed(lake):
     assert lake.ingest().objects == 1
 
 
-def test_another_encoding_is_pinned(lake):
-    lake.external = {"encoding": "cp1252"}
-    lake.put("1.csv", "id,größe\n1,é\n".encode("cp1252"))
+def test_another_encoding_is_pinned_and_so_is_that_there_are_no_quotes(lake):
+    lake.external = {"encoding": "cp1252", "quote": ""}
+    lake.put("1.csv", 'id,größe\n1,é"\n"2,"\n'.encode("cp1252"))
     lake.ingest()
-    assert lake.rows("größe") == [("1.csv", 1, "é")]
+    lake.put("2.csv", 'id,größe\n",3\n'.encode("cp1252"))
+    lake.ingest()
+    assert lake.rows("größe") == [("1.csv", 1, 'é"'), ("1.csv", 2, '"'), ("2.csv", 1, "3")]
     lake.external = {}
-    with pytest.raises(SourceError, match="the encoding is declared as 'utf-8' but was pinned as"):
+    pinned = (
+        r"the quote is declared as '\"' but was pinned as ''\s+- the encoding is declared as 'ut"
+    )
+    with pytest.raises(SourceError, match=pinned):
         lake.ingest()
 
 

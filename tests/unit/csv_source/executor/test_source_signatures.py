@@ -228,7 +228,7 @@ def test_no_text_is_taken_for_anything_else(text: str, encoding: str) -> None:
 
 def test_a_nul_byte_in_a_text_is_told_as_such() -> None:
     for data in (b"a\0b,c\n", b"a\0b\0,c\n1,2\n", b"id,amount\n" * 100 + b"a\0,b\n"):
-        assert "NUL byte" in problem_of(CSV, data).problem or data.startswith(b"id")
+        assert "NUL byte" in problem_of(CSV, data).problem
 
 
 def zstd_frame(descriptor: int, *header: int) -> bytes:
