@@ -53,6 +53,7 @@ def test_plain_objects_can_be_cut(text: bytes, form: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "data",
     [gzip.compress(b"id,amount\n"), bz2.compress(b""), b"PK\x03\x04" + bytes(600), b"\xff\xfei\0"],
+    ids=["gzip", "bzip2", "zip", "UTF-16"],
 )
 def test_what_is_compressed_or_no_text_is_left_to_one_task(
     data: bytes, form: str, monkeypatch: pytest.MonkeyPatch
