@@ -144,7 +144,6 @@ def test_two_commits_at_once(scene: Scene, tell: Any) -> None:
     tell(exploration(scene).exhaustively(most_faults=0))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scene", [pytest.param(s, id=n) for n, s in LATE.items()])
 def test_a_run_that_stalls_for_as_long_as_it_takes(scene: Scene, tell: Any) -> None:
     tell(exploration(scene).exhaustively(most_faults=0, most_switches=2))

@@ -43,7 +43,8 @@ def eventful(lake):
     lake.ingest()
     lake.put("a.csv", "id\na3\n")  # replaced
     lake.ingest()
-    act(lake.spark, lake.definition(), ObjectAction.RETRACT, ["b.csv"])
+    act(lake.spark, lake.definition(), ObjectAction.RETRACT, ["b.csv", "f.csv"])
+    act(lake.spark, lake.definition(), ObjectAction.RETRY, ["f.csv"])  # beside what b had
     lake.external = {"on_overwrite": "append"}
     lake.put("c.csv", "id\nc3\n")  # appended
     lake.ingest()

@@ -1,6 +1,7 @@
 """In which order a pass writes to the ledger, and under which numbers; Spark has no part."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -150,6 +151,41 @@ def test_a_full_listing_is_not_on_record_without_the_lock(this, monkeypatch):
     monkeypatch.setattr(csv_source_epoch, "new_objects", listed_in_full)
     with pytest.raises(SourceError, match="stays, and its full listing is not on record"):
         this.ingest()
+
+
+class FakeInbox:
+    """Notes whether its messages were deleted."""
+
+    acknowledged = False
+    found = ()
+
+    def receive(self):
+        pass
+
+    def acknowledge(self):
+        self.acknowledged = True
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_messages_are_not_acknowledged_without_the_lock(this, monkeypatch, lost):
+    """What they announced was known before; who has the lock now may have dropped it."""
+
+    def require(outcome):
+        if lost:
+            raise SourceError(outcome)
+
+    @contextmanager
+    def nothing_new(*_):
+        yield SimpleNamespace(**{**vars(BATCH), "notes": None, "objects": 0})
+
+    this.ledger.require_lock = require
+    monkeypatch.setattr(csv_source_epoch, "new_objects", nothing_new)
+    for step in ("look_again", "note_what_is_gone", "object_frame"):
+        monkeypatch.setattr(csv_source_epoch, step, lambda *_: None)
+    inbox = FakeInbox()
+    with pytest.raises(SourceError, match="go back to the queue") if lost else nullcontext():
+        replace(this, inbox=inbox).ingest()
+    assert inbox.acknowledged is not lost
 
 
 def test_a_commit_that_came_late_is_not_told_as_one(this):

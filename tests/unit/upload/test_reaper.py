@@ -75,6 +75,21 @@ def test_what_a_claim_names_is_spared(s3: MemoryS3) -> None:
     assert left_open(s3) == [PART]
 
 
+def test_what_is_claimed_while_it_lists_is_spared(s3: MemoryS3) -> None:
+    """The claim is looked for after that, as of what is listed all may be claimed by then."""
+    made = reaper(s3)
+    s3.opened("x/part-0001-0001.csv")
+
+    def claim_meanwhile(action: str, key: str) -> None:
+        if action == "ListMultipartUploads":
+            s3.before = lambda *_: None
+            claim(s3, s3.opened(PART))
+
+    s3.before = claim_meanwhile
+    assert made.abort_stale() is None
+    assert left_open(s3) == [PART]
+
+
 def no_reading(action: str, key: str) -> None:
     if action == "GetObject":
         raise failure("AccessDenied")

@@ -66,6 +66,18 @@ def test_a_single_file_whose_upload_is_gone_is_taken_back(s3: MemoryS3) -> None:
     assert len(s3.objects["x/all.csv"]) == 10
 
 
+def test_a_single_file_of_as_many_bytes_whose_upload_is_gone_is_taken_back(s3: MemoryS3) -> None:
+    """The old file is not taken for the new one, whose size it has."""
+    pending = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_OLD).pending
+    pending = replace(pending, manifest={**pending.manifest, "run_id": "new"})
+    before = dict(s3.objects)
+    s3.uploads.clear()  # by a lifecycle rule
+    with pytest.raises(CommitError, match="uploads of this run are gone") as raised:
+        Commit(prefix(s3), pending, deletes=True).run()
+    assert raised.value.remains == ()
+    assert s3.objects == before
+
+
 def test_a_single_file_whose_completion_is_refused_is_taken_back(s3: MemoryS3) -> None:
     commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
 
