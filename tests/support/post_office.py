@@ -56,6 +56,11 @@ class Post:
         return tuple(int(found["Attributes"][name]) for name in COUNTS)  # type: ignore[return-value]
 
 
+def names(objects: Any) -> list[str]:
+    """The names of objects, or of events, below the location."""
+    return sorted(one.key.removeprefix("orders/") for one in objects)
+
+
 @contextmanager
 def post_office() -> Iterator[Post]:
     """The bucket and the queue, on moto, while the block runs."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from support.csv_source_helpers import parse
-from support.post_office import CONNECTION, Post, post_office
+from support.post_office import CONNECTION, Post, names, post_office
 from support.queue_messages import bridged, message, probe, record, wrapped
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -26,10 +26,6 @@ def post(monkeypatch: pytest.MonkeyPatch) -> Iterator[Post]:
     monkeypatch.setattr(queue_inbox, "WAIT_S", 0)
     with post_office() as made:
         yield made
-
-
-def names(objects: Any) -> list[str]:
-    return sorted(one.key.removeprefix("orders/") for one in objects)
 
 
 def test_a_source_without_a_queue_has_no_inbox() -> None:
@@ -152,50 +148,6 @@ def test_markers_of_folders_and_records_of_exports_are_no_objects(post: Post) ->
     assert (post.left, post.warned) == ((0, 0), [])
 
 
-def test_what_is_not_this_sources_is_left_for_others_with_a_count(post: Post) -> None:
-    post.put("a.csv")
-    post.put("b.txt")
-    post.send(
-        message(record("orders/a.csv")),
-        message(record("orders/a.csv", bucket="other")),
-        message(record("orders2/a.csv")),
-        message(record("orders/b.txt")),
-        message(record("orders/a.csv", "ObjectTagging:Put")),
-        message(record("orders/a.csv"), record("elsewhere/a.csv")),
-        probe("other"),
-        "a secret-body",
-        "{}",
-    )
-    with post.open(pattern="*.csv") as inbox:
-        inbox.receive()
-        assert names(inbox.found) == ["a.csv"]
-        assert post.left == (8, 1)  # others may have them at once
-        inbox.acknowledge()
-    assert post.left == (8, 0)
-    assert post.warned == [
-        "lake.orders: messages of the queue events were left in it, as they are not this "
-        "source's: 1 of events other than creation and removal, 2 of objects outside the "
-        "location, 1 of objects that the pattern leaves out, 2 of other buckets, 2 that are no "
-        "S3 events. They come again with every run: give the source a queue of its own"
-    ]
-
-
-def test_a_run_takes_a_bounded_number(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_inbox, "MAX_MESSAGES", 20)
-    for number in range(25):
-        post.put(f"{number}.csv")
-        post.send(message(record(f"orders/{number}.csv")))
-    with post.open() as inbox:
-        inbox.receive()
-        inbox.acknowledge()
-        assert len(inbox.found) == 20
-    assert post.left == (5, 0)
-    assert post.warned == [
-        "lake.orders: this run takes the first 20 messages of the queue events; run again for "
-        "the rest"
-    ]
-
-
 def refuse(inbox: Inbox, action: str) -> None:
     def answer(model: Any, **_: Any) -> None:
         raise ClientError(
@@ -275,8 +227,7 @@ def test_messages_are_held_while_the_run_works(post: Post, fast: Any) -> None:
         inbox.acknowledge()
         seen = len(hidden)
         assert not inbox._thread.is_alive()
-    assert len(hidden) == seen + 1  # the last one is for what is left, which is nothing
-    assert hidden[-1] == (0, 0)
+    assert len(hidden) == seen  # nothing is left to give back
 
 
 def test_messages_that_can_not_be_held_are_one_warning(post: Post, fast: Any) -> None:

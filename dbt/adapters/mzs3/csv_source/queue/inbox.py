@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 MAX_MESSAGES = 10_000
-"""What one run receives at most; the rest waits for the next one."""
+"""What one run receives at most of its source's messages; the rest waits for the next one."""
+MAX_OTHERS = 50_000
+"""What it receives at most beside those, as others may use the queue too: so a run ends. With the
+messages of two runs, SQS hides as many of one queue as it can."""
 WAIT_S = 2
 
 VISIBILITY_S = 300
@@ -62,10 +65,10 @@ class Inbox:
         self._source = run.definition.name
         self._scope = Scope(run.definition.location, run.definition.pattern)
         self._queue = queue
-        # By their ids, of the messages that are neither deleted nor given back.
+        # By their ids, of the source's messages, and of others' that it has received with them.
         self._handles: dict[str, str] = {}
+        self._others: dict[str, str] = {}
         self._done = threading.Event()
-        self._hiding = threading.Lock()
         self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
         self._received = False
         self._tests = 0
@@ -78,16 +81,24 @@ class Inbox:
     def close(self) -> None:
         """Gives back what was not deleted."""
         self._stop_hiding()
-        self._give_back([*self._handles])
+        self._give_back(self._others)
+        self._give_back(self._handles)
 
     def receive(self) -> None:
-        """Receives what the queue has, up to `MAX_MESSAGES`, and looks it up in S3; once only."""
+        """Receives what the queue has, up to `MAX_MESSAGES`, and looks it up in S3; once only.
+
+        What is not the source's is visible to others again before anything is looked up.
+        """
         if self._received:
             return
         self._received = True
-        events, foreign = self._receive_all()
-        self.empty = not self._handles
-        self.only_tests = 0 < self._tests == len(self._handles)
+        events, reasons = self._receive_all()
+        received = len(self._handles) + len(self._others)
+        self.empty = not received
+        self.only_tests = 0 < self._tests == received
+        self._give_back(self._others)
+        if reasons:
+            self._tell_of_others(reasons)
         newest = newest_of_each_key(events)
         # A removal may come late too, long after the object was put there again.
         for key, found in look_up(self._run, newest):
@@ -96,15 +107,6 @@ class Inbox:
             # A folder's marker is no object, as in a listing.
             elif not (key.endswith("/") and found.size == 0):
                 self.found.append(found)
-        if foreign:
-            self._give_back(foreign)
-            counts = Counter(foreign.values())
-            reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
-            self._run.log.warn(
-                f"{self._source}: messages of the queue {self.queue_name} were left in it, as "
-                f"they are not this source's: {reasons}. They come again with every run: give the "
-                "source a queue of its own"
-            )
 
     def look_again(self, keys: Iterable[str]) -> None:
         """Looks these keys up in S3 too, though no message told of them.
@@ -133,41 +135,57 @@ class Inbox:
                 "and nothing is ingested twice"
             )
 
-    def _receive_all(self) -> tuple[list[ObjectEvent], dict[str, str]]:
-        """The source's events; and the messages that are not the source's, with what they are."""
+    def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str]]:
+        """The source's events; and how many messages are not the source's, by what they are."""
         events: list[ObjectEvent] = []
-        foreign: dict[str, str] = {}
+        reasons: Counter[str] = Counter()
         # A message may hold several events; they are bounded as the messages are.
-        while max(len(self._handles), len(events)) < MAX_MESSAGES:
+        own = beside = 0
+        while own < MAX_MESSAGES and beside < MAX_OTHERS:
             self._run.cancellation.check()
             messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
             if not messages:
-                return events, foreign
+                return events, reasons
             for message, handle, body in messages:
-                known = message in self._handles
-                # Of one that came before, the new handle counts.
-                self._handles[message] = handle
-                if known:
+                known = next((m for m in (self._handles, self._others) if message in m), None)
+                if known is not None:
+                    known[message] = handle  # of one that came before, the new handle counts
+                    beside += 1
                     continue
                 told = parse_message(body)
-                events += filter(self._scope.is_object, told)
+                mine = [*filter(self._scope.is_object, told)]
+                events += mine
                 if (reason := self._scope.foreign(told)) is not None:
-                    foreign[message] = reason
-                elif all(event.kind is Kind.TEST for event in told):
-                    self._tests += 1
+                    self._others[message] = handle
+                    reasons[reason] += 1
+                    beside += max(1, len(mine))
+                    continue
+                self._handles[message] = handle
+                own += max(1, len(mine))
+                self._tests += all(event.kind is Kind.TEST for event in told)
             if self._thread.ident is None:
                 self._thread.start()
         self._run.log.warn(
-            f"{self._source}: this run takes the first {len(self._handles)} messages of the queue "
-            f"{self.queue_name}; run again for the rest"
+            f"{self._source}: this run takes {len(self._handles)} of its own messages from the "
+            f"queue {self.queue_name}, beside {len(self._others)} of others, and there may be "
+            "more; run again for the rest"
         )
-        return events, foreign
+        return events, reasons
 
-    def _give_back(self, messages: Iterable[str]) -> None:
-        """Makes these visible to others at once."""
-        with self._hiding:
-            handles = [self._handles.pop(message) for message in messages]
-        undone = _tried(partial(self._queue.hide, seconds=0), handles)
+    def _tell_of_others(self, reasons: Counter[str]) -> None:
+        what = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+        self._run.log.warn(
+            f"{self._source}: messages of the queue {self.queue_name} were left in it, as they "
+            f"are not this source's: {what} ({sum(reasons.values())} in all, beside "
+            f"{len(self._handles)} of its own). They come again with every run: give the source a "
+            "queue of its own"
+        )
+
+    def _give_back(self, messages: dict[str, str]) -> None:
+        """Makes these visible to others at once, and has them no longer."""
+        handles = [*messages.values()]
+        messages.clear()
+        undone = _tried(partial(self._queue.hide, seconds=0), handles) if handles else []
         if undone:
             self._run.log.warn(
                 f"{self._source}: {counted(len(undone), 'message')} could not be given back to "
@@ -194,18 +212,14 @@ class Inbox:
     def _hide_all(self) -> list[str]:
         """Why messages could not be hidden for longer, of each of them."""
         undone: list[str] = []
-        messages = list(self._handles.copy())
-        for start in range(0, len(messages), BATCH):
-            # What is given back meanwhile must not be hidden again.
-            with self._hiding:
-                batch = messages[start : start + BATCH]
-                some = [self._handles[m] for m in batch if m in self._handles]
-                if self._done.is_set():
-                    break
-                try:
-                    undone += self._queue.hide(some, VISIBILITY_S)
-                except S3Error as exc:
-                    return [str(exc)] * (len(messages) - start)
+        handles = [*self._handles.copy().values()]
+        for start in range(0, len(handles), BATCH):
+            if self._done.is_set():
+                break
+            try:
+                undone += self._queue.hide(handles[start : start + BATCH], VISIBILITY_S)
+            except S3Error as exc:
+                return [str(exc)] * (len(handles) - start)
         return undone
 
     def _of_queue(self, undone: Sequence[str]) -> str:
