@@ -32,6 +32,7 @@ from support.simulated_export import (
     Run,
     name_of,
     named_by_manifest,
+    recovering,
     require_readable,
     runs_in_manifest,
     simulated,
@@ -161,6 +162,11 @@ def test_two_commits_of_which_one_suffers_a_fault(
 @pytest.mark.parametrize("scene", [pytest.param(s, id=n) for n, s in EXPIRED.items()])
 def test_a_commit_of_which_an_upload_expires_beside_another_run(scene: Scene, tell: Any) -> None:
     tell(exploration(scene).exhaustively(most_faults=0, most_switches=4))
+
+
+def test_an_overwrite_of_as_many_bytes_of_which_the_upload_expires(tell: Any) -> None:
+    scene = replace(EXPIRED["an overwrite of a single file"], beside=(recovering,))
+    tell(exploration(scene).exhaustively(most_faults=0))
 
 
 def test_a_first_export_that_may_not_read_and_of_which_an_upload_expires(tell: Any) -> None:

@@ -46,7 +46,8 @@ FIRST = Run("a"), Run("b", "overwrite")
 OVER = Run("a", "overwrite"), Run("b", "overwrite")
 OVER_SINGLE = tuple(replace(run, parts=1, options=SINGLE) for run in OVER)
 OLD = Run("old")
-OLD_SINGLE = replace(OLD, parts=1, options=SINGLE)
+# Its file has as many bytes as those of the runs that overwrite it.
+OLD_SINGLE = Run("o", parts=1, options=SINGLE)
 FOLDERS = (
     Run("a", "overwrite", folders=("d=1/", "d=2/"), **PARTITIONS),
     Run("b", "overwrite", folders=("d=2/", "d=3/"), **PARTITIONS),
