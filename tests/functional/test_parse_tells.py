@@ -38,16 +38,26 @@ sources:
     tables:
       - name: orders
         external: {type: s3_csv_source, location: s3://acme/orders, headr: true}
+      - name: orders_too
+        identifier: ORDERS
+        external: {type: s3_csv_source, location: s3://acme/orders_too}
 """,
+    "models/whole.sql": "{{ config(materialized='copy_to_s3', location='s3://acme') }} select 1",
 }
 TOLD = (
     "model.acme.orders (models/exports/orders.sql) has 3 problems in its configuration:",
     "locaton is not an option of copy_to_s3; did you mean location?",
     "fromat is not an option of copy_to_s3; did you mean format?",
     "location is required",
-    "model.acme.kept (models/kept.py) has 1 problem in its configuration:",
+    "model.acme.kept (models/kept.py) has 2 problems in its configuration:",
     "encodng is not an option of persist_shard; did you mean encoding?",
-    "source lake.orders (models/lake.yml) has 1 problem in its configuration:",
+    "location s3://acme/x/ is inside s3://acme/, which model.acme.whole (models/whole.sql) has",
+    "model.acme.whole (models/whole.sql) has 1 problem in its configuration:",
+    "location s3://acme/ has that of model.acme.kept (models/kept.py) inside, s3://acme/x/",
+    "source lake.orders (models/lake.yml) has 2 problems in its configuration:",
+    "lake.orders is a relation of source lake.orders_too (models/lake.yml) too",
+    "source lake.orders_too (models/lake.yml) has 1 problem in its configuration:",
+    "lake.orders is a relation of source lake.orders (models/lake.yml) too",
     "external.headr is not a known key; did you mean header?",
 )
 

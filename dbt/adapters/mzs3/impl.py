@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +25,28 @@ from dbt.adapters.mzs3.compiled_job import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_errors
 from dbt.adapters.mzs3.credentials import require_spark
 from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.operations import OPERATIONS
 from dbt.adapters.mzs3.project.declarations import check_declarations, shard_options
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
+from dbt.adapters.mzs3.project.overlaps import find_overlaps, require_own
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
-from dbt.adapters.mzs3.project.staging import make_source_relation, stage_for_node, who_ingests
-from dbt.adapters.mzs3.python_job import SessionJobHelper, SubmitJobHelper, job_response
+from dbt.adapters.mzs3.project.staging import (
+    make_source_relation,
+    stage_for_node,
+    stage_for_run_hook,
+    who_ingests,
+)
+from dbt.adapters.mzs3.python_job import (
+    SessionJobHelper,
+    SubmitJobHelper,
+    committed_all_the_same,
+    job_response,
+)
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.config import parse_shard_options
+from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.spark.tables import load_seed, schema_names
@@ -46,6 +60,12 @@ _SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "
 _MAX_BIGINT = 2**63
 _OF_ICEBERG = "table_type=ICEBERG"
 COPY_FLAG = "enable_copy_to_s3"
+
+
+class _JobOfNode(threading.local):
+    """What a job of the node that this thread runs has committed."""
+
+    committed: CopyResult | PersistResult | None = None
 
 
 class Mzs3Adapter(SparkAdapter):
@@ -64,12 +84,16 @@ class Mzs3Adapter(SparkAdapter):
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
         self._listing = threading.RLock()
+        self._job = _JobOfNode()
+        self.overlaps: Mapping[str, Sequence[str]] = {}
 
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
         """Also checks the parsed project, before Spark starts."""
         super().set_macro_resolver(macro_resolver)
         command = getattr(self.config.args, "which", None)
-        check_declarations(command, macro_resolver, self.config.credentials.connections)
+        connections = self.config.credentials.connections
+        self.overlaps = find_overlaps(macro_resolver, connections)
+        check_declarations(command, macro_resolver, connections, self.overlaps)
 
     # --- relations -------------------------------------------------------------------------
 
@@ -142,6 +166,8 @@ class Mzs3Adapter(SparkAdapter):
 
     def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
         """The response for a Python job."""
+        if isinstance(submission_result, CopyResult | PersistResult):
+            self._job.committed = submission_result
         response: AdapterResponse = self.connections.with_reads(job_response(submission_result))
         return response
 
@@ -212,15 +238,34 @@ class Mzs3Adapter(SparkAdapter):
     # --- S3 CSV sources --------------------------------------------------------------------
 
     def pre_model_hook(self, config: Any) -> None:
-        """Ingest or read the sources that the node reads, before it runs."""
+        """Ingest or read the sources that the node reads, before it runs; it must write what is
+        no other node's."""
+        self._job.committed = None
+        with as_dbt_errors():
+            require_own(self, config.model)
         is_seed = config.model.resource_type == "seed"  # which reads no source
         self.connections.fetched.now = {} if is_seed else stage_for_node(self, config.model)
+
+    def post_model_hook(self, config: Any, context: Any) -> None:
+        """Has a node that fails behind its commit, as by a post-hook, say what is there."""
+        failure, committed = sys.exc_info()[1], self._job.committed
+        if failure is None or committed is None:
+            return
+        told = committed_all_the_same(committed)
+        if isinstance(failure, DbtRuntimeError):
+            failure.msg = f"{failure.msg}\n{told}"
+        else:
+            logger.warning(told)
+        if self.connections.get_thread_connection().handle.cancelled.is_set():
+            self.connections.remains.say(told)  # as dbt does not show the error
 
     @available.parse(lambda *_args, **_kwargs: ("", None))
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> Any:
-        """As dbt's own; the error for a table that is missing says how to ingest a source."""
+        """As dbt's own, after what a hook of a run reads is ingested; the error for a table that
+        is missing says how to ingest a source."""
+        stage_for_run_hook(self)
         try:
             return super().execute(sql, auto_begin, fetch, limit)
         except DbtDatabaseError as exc:

@@ -181,6 +181,19 @@ def job_response(result: Any) -> AdapterResponse:
     return ReadingResponse(_message="OK")
 
 
+def committed_all_the_same(result: CopyResult | PersistResult) -> str:
+    """What is there of a node that has failed after its job, and what to do."""
+    if isinstance(result, CopyResult):
+        there, again = "the export is complete and stays", "exports once more"
+    else:
+        there = "the batch is in the shard and stays"
+        again = "writes what has changed since, or all rows with mode: append"
+    return (
+        f"That came after the commit, as post-hooks do: {there} (COPY {result.rows}, "
+        f"{result.manifest}). A new run of the model {again}"
+    )
+
+
 def log_copy_event(event: CopyEvent) -> None:
     """The event in dbt's log; on a terminal, progress has a bar."""
     message = event.message_with_bar if sys.stdout.isatty() else event.message

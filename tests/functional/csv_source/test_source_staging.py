@@ -167,3 +167,64 @@ class TestStaging:
             "_mz_record": "bigint",
             "_mz_last_modified": "timestamp",
         }
+
+
+class TestHooksAndRejects:
+    """Sources that no model reads: hooks of the run do, and a test of what was rejected."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "sources.yml": """
+sources:
+  - name: lake
+    schema: "{{ target.schema }}"
+    tables:
+      - name: orders
+        external: {type: s3_csv_source, location: s3://hooked-lake/orders/, on_bad_row: reject}
+        columns: [{name: id, data_type: bigint}]
+      - name: orders__rejects
+      - name: orders__objects
+      - name: first
+        external: {type: s3_csv_source, location: s3://hooked-lake/first/}
+      - name: last
+        external: {type: s3_csv_source, location: s3://hooked-lake/last/}
+"""
+        }
+
+    @pytest.fixture(scope="class")
+    def tests(self):
+        return {"none_rejected.sql": "select * from {{ source('lake', 'orders__rejects') }}"}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        seen = """
+            create table {{ target.schema }}.TABLE_seen using parquet
+            as select count(*) as n from {{ source('lake', 'TABLE') }}
+        """
+        return {
+            "on-run-start": seen.replace("TABLE", "first"),
+            "on-run-end": seen.replace("TABLE", "last"),
+        }
+
+    @pytest.fixture(scope="class", autouse=True)
+    def bucket(self, make_bucket):
+        objects = {
+            "orders/1.csv": "id\n1\nx\n",
+            "first/1.csv": "a\n1\n",
+            "last/1.csv": "a\n2\n3\n",
+        }
+        make_bucket("hooked-lake", objects)
+
+    def test_each_is_ingested_before_it_is_read(self, project):
+        results, log = run_dbt_and_capture(["test"], expect_pass=False)
+        assert [copied(log, f"lake.{table}") for table in ("first", "orders", "last")] == [
+            ["1 (1 new object, 0 rejected)"],
+            ["1 (1 new object, 1 rejected)"],
+            ["2 (1 new object, 0 rejected)"],
+        ]
+        [rejects] = [result for result in results if result.node.name == "none_rejected"]
+        assert (str(rejects.status), rejects.failures) == ("fail", 1)
+        for table, rows in (("first", 1), ("last", 2)):
+            seen = project.run_sql(f"select n from {{schema}}.{table}_seen", fetch="all")
+            assert [row[0] for row in seen] == [rows]

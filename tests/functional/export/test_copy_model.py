@@ -41,8 +41,49 @@ DOWNSTREAM = "select count(*) as n from {{ ref('orders_export') }}"
 PYTHON = """
 def model(dbt, session):
     dbt.config(materialized='copy_to_s3', location='s3://copy-model/scored/', parts=1)
+    dbt.config(file_format='delta', persist_docs={'columns': True})
     return dbt.ref('orders').where('id < 3').selectExpr('id', 'rand() as score')
 """
+
+# As a project sets it for a folder of tables.
+DOCUMENTED = """
+{{ config(
+    materialized='KIND', location='s3://copy-model/KIND/documented',
+    file_format='delta', persist_docs={'relation': true, 'columns': true}
+) }}
+select 1 as id
+"""
+COLUMNS = """
+models:
+  - name: scored
+    columns: [{name: score, description: "it's the score"}]
+  - name: documented_export
+    description: one row
+    columns: [{name: id, description: "it's the id"}]
+  - name: documented_shard
+    columns: [{name: id, description: "it's the id"}]
+"""
+HOOKED = """
+{{ config(
+    materialized='KIND', location='s3://copy-model/KIND/hooked', post_hook='select no_such_column'
+) }}
+select 1 as id
+"""
+SHARED = "{{ config(materialized='KIND', location='s3://copy-model/shared') }} select 1 as id"
+GRANTED = """
+{{ config(
+    materialized='KIND', location='s3://copy-model/KIND/granted', grants={'select': ['nobody']}
+) }}
+select 1 as id
+"""
+
+
+def of_both(name: str, sql: str) -> dict[str, str]:
+    """A model as an export, and as a shard."""
+    return {
+        f"{name}_export.sql": sql.replace("KIND", "copy_to_s3"),
+        f"{name}_shard.sql": sql.replace("KIND", "persist_shard"),
+    }
 
 
 def keys(s3: Any) -> list[str]:
@@ -65,6 +106,11 @@ class TestCopyModel:
             "downstream.sql": DOWNSTREAM,
             "timed.sql": TIMED,
             "timed_export.sql": OF_TIMED,
+            "columns.yml": COLUMNS,
+            **of_both("documented", DOCUMENTED),
+            **of_both("hooked", HOOKED),
+            **of_both("granted", GRANTED),
+            **of_both("shared", SHARED),
         }
 
     def test_empty_creates_the_view_and_exports_nothing(self, project: Any, s3: Any) -> None:
@@ -173,3 +219,36 @@ class TestCopyModel:
         assert result.message == f"SKIP COPY ({narrowed[0]})"
         assert keys(s3) == before
         assert project.run_sql("select * from {schema}.timed_export", fetch="all") == []
+
+    def test_docs_of_columns_are_the_views_before_anything_is_exported(self, project: Any) -> None:
+        run_dbt(["run", "--select", "documented_export", "documented_shard"])
+        for model in ("documented_export", "documented_shard"):
+            described = project.run_sql(f"describe {{schema}}.{model}", fetch="all")
+            assert [tuple(row) for row in described] == [("id", "int", "it's the id")]
+        [score] = project.run_sql("describe {schema}.scored score", fetch="all")[2:]
+        assert tuple(score) == ("comment", "it's the score")
+
+    def test_what_fails_behind_a_commit_says_what_is_there(self, project: Any, s3: Any) -> None:
+        results = run_dbt(["run", "--select", "hooked*", "granted*"], expect_pass=False)
+        said = {result.node.name: result.message for result in results}
+        for model, kind, manifest in (
+            ("hooked_export", "copy_to_s3", "_manifest.json"),
+            ("hooked_shard", "persist_shard", "_shard.json"),
+        ):
+            assert "no_such_column" in said[model]
+            assert f"s3://copy-model/{kind}/hooked/{manifest}" in said[model]
+            assert f"{kind}/hooked/{manifest}" in keys(s3)
+            assert "Traceback" not in said[model]
+        # Grants are of the view, which is there before.
+        assert [key for key in keys(s3) if "granted" in key] == []
+        assert "committed" not in said["granted_export"] + said["granted_shard"]
+
+    def test_models_of_one_location_do_not_run(self, project: Any, s3: Any) -> None:
+        results = run_dbt(["run", "--select", "shared*"], expect_pass=False)
+        said = {result.node.name: result.message for result in results}
+        for model, other in (("shared_export", "shared_shard"), ("shared_shard", "shared_export")):
+            assert (
+                f"location s3://copy-model/shared/ is that of model.test.{other} "
+                f"(models/{other}.sql) too"
+            ) in said[model]
+        assert [key for key in keys(s3) if "shared" in key] == []

@@ -51,7 +51,7 @@ def adapter() -> Any:
     )
     nodes = {one.unique_id: one for one in map(node, ["orders", "items"])}
     return SimpleNamespace(
-        config=config, get_macro_resolver=lambda: SimpleNamespace(sources=nodes)
+        config=config, get_macro_resolver=lambda: SimpleNamespace(sources=nodes), overlaps={}
     )
 
 
@@ -92,6 +92,21 @@ def test_an_unknown_source_is_told_with_one_that_is_near(adapter: Any) -> None:
     text = error_of(adapter, "reset_s3_source", "lake.order", True)
     assert "lake.order is not an S3 CSV source" in text
     assert "did you mean lake.orders?" in text
+
+
+def test_a_source_that_shares_its_relation_is_not_touched(adapter: Any) -> None:
+    adapter.overlaps = {"source.acme.lake.orders": ["raw.orders is another's too"]}
+    adapter.get_macro_resolver().sources["source.acme.lake.orders"].resource_type = "source"
+    for operation, *arguments in (
+        ("reset_s3_source", "lake.orders", True),
+        ("skip_s3_objects", "lake.orders", ["1.csv"]),
+        ("unlock_s3_source", "lake.orders"),
+        ("s3_source_status", ["lake.orders"]),
+    ):
+        assert error_of(adapter, operation, *arguments) == (
+            "source lake.orders has 1 problem in its configuration:\n"
+            "  - raw.orders is another's too"
+        )
 
 
 @pytest.mark.parametrize("confirm", [None, False, "true", 1])

@@ -66,6 +66,7 @@ WRONG = manifest(
     source("nearly", type="perist_shard", location="s3://a"),
     source("others", type="parquet", location="s3://a", headers=True),
 )
+SHARED = {"source.acme.lake.history": ["raw.history is a relation of others too"]}
 TOLD = """\
 model.acme.exported (models/exported.sql) has 3 problems in its configuration:
   - locaton is not an option of copy_to_s3; did you mean location?
@@ -77,10 +78,11 @@ model.acme.kept (models/kept.sql) has 3 problems in its configuration:
   - column_types has 'uid', which is no type of shards; those are …
 source lake.orders (models/lake.yml) has 1 problem in its configuration:
   - external.headers is not a known key; did you mean header? known are …
-source lake.history (models/lake.yml) has 3 problems in its configuration:
+source lake.history (models/lake.yml) has 4 problems in its configuration:
   - as_off is not a key of a persist_shard source; did you mean as_of? known are …
   - location must start with s3://, not 'b'
   - aws_connection 'lkae' is not in the profile; it has default, lake
+  - raw.history is a relation of others too
 source lake.nearly (models/lake.yml) has 1 problem in its configuration:
   - type must be persist_shard, not 'perist_shard'"""
 
@@ -94,7 +96,7 @@ def cut(text: str) -> str:
 @pytest.mark.parametrize("command", ["parse", "compile"])
 def test_commands_that_run_nothing_fail_with_all_that_is_wrong(command: str) -> None:
     with pytest.raises(CompilationError) as caught:
-        check_declarations(command, WRONG, CONNECTIONS)
+        check_declarations(command, WRONG, CONNECTIONS, SHARED)
     assert cut(str(caught.value.msg)) == TOLD
 
 
@@ -104,13 +106,13 @@ def test_runs_are_warned_as_what_does_not_need_it_still_runs(
 ) -> None:
     warned: list[str] = []
     monkeypatch.setattr(declarations.logger, "warning", warned.append)
-    check_declarations(command, WRONG, CONNECTIONS)
+    check_declarations(command, WRONG, CONNECTIONS, SHARED)
     assert cut("\n".join(warned)) == TOLD
 
 
 @pytest.mark.parametrize("command", ["list", "test", "run-operation", "freshness", None])
 def test_other_commands_go_on(command: str | None) -> None:
-    check_declarations(command, WRONG, CONNECTIONS)
+    check_declarations(command, WRONG, CONNECTIONS, SHARED)
 
 
 def test_what_is_right_is_not_spoken_of() -> None:
@@ -121,7 +123,7 @@ def test_what_is_right_is_not_spoken_of() -> None:
         source("history", type="persist_shard", location="s3://a"),
         source("plain"),
     )
-    check_declarations("parse", right, CONNECTIONS)
+    check_declarations("parse", right, CONNECTIONS, {})
 
 
 ANY = st.recursive(

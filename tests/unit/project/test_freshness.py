@@ -31,7 +31,7 @@ def adapter():
         cli_vars={},
         vars=SimpleNamespace(to_dict=dict),
     )
-    return SimpleNamespace(config=config)
+    return SimpleNamespace(config=config, overlaps={})
 
 
 def manifest_of(**external):

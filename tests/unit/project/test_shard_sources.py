@@ -61,6 +61,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(runner, "session_of", lambda _: session)
     monkeypatch.setattr(table, "source_exists", lambda *_: False)
     return SimpleNamespace(
+        overlaps={},
         config=SimpleNamespace(
             credentials=credentials, threads=4, args=SimpleNamespace(which="run", EMPTY=False)
         ),

@@ -73,6 +73,19 @@ def test_sources_of_other_kinds_are_not_ours(manifest):
     assert needed_sources(manifest, node, TYPE) == []
 
 
+@pytest.mark.parametrize("plain", ["orders", "ORDERS__rejects"])
+def test_rows_and_rejects_that_are_declared_once_more_are_those_of_the_source(manifest, plain):
+    beside = manifest.sources["source.acme.lake.beside"] = source("beside")
+    beside.external, beside.identifier = None, plain
+    orders = manifest.sources["source.acme.lake.orders"]
+    node = model("source.acme.lake.beside", "source.acme.lake.items")
+    assert names(needed_sources(manifest, node, TYPE)) == ["lake.items", "lake.orders"]
+    assert needed_sources(manifest, node, "persist_shard") == []
+    # Who looks at its state wants it as it is, and gets it from one that can't be ingested.
+    beside.identifier = "orders__objects"
+    assert orders not in needed_sources(manifest, node, TYPE)
+
+
 @pytest.mark.parametrize("kind", ["s3_csv_sources", "S3_CSV_SOURCE", "s3-csv-source"])
 def test_a_type_that_is_nearly_ours_is_an_error_to_who_needs_it(manifest, kind):
     near = manifest.sources["source.acme.lake.orders"] = source("orders", type=kind)

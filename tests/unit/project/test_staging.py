@@ -4,6 +4,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from dbt_common.events.contextvars import log_contextvars
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
@@ -19,6 +20,7 @@ def source(table):
     external = {"type": "s3_csv_source", "location": f"s3://lake/{table}"}
     return SimpleNamespace(
         unique_id=f"source.acme.lake.{table}",
+        resource_type="source",
         source_name="lake",
         name=table,
         schema="raw",
@@ -57,6 +59,7 @@ def adapter(cancelled):
         vars=SimpleNamespace(to_dict=dict),
     )
     return SimpleNamespace(
+        overlaps={},
         config=config,
         connections=SimpleNamespace(get_thread_connection=lambda: SimpleNamespace(handle=handle)),
         get_macro_resolver=lambda: SimpleNamespace(sources=SOURCES, nodes={}),
@@ -174,6 +177,36 @@ def test_an_interrupted_run_operation_says_what_it_has_left(
     ingest(action)
     with pytest.raises(DbtRuntimeError, match=r"lake\.orders: cancelled"):
         staging.ingest_sources(adapter, [SOURCES["source.acme.lake.orders"]])
+
+
+def test_a_source_that_shares_its_relation_is_not_ingested(adapter, ingest):
+    ingested = []
+    ingest(lambda session, name, options: ingested.append(name))
+    adapter.overlaps = {"source.acme.lake.orders": ["raw.orders is another's too"]}
+    with pytest.raises(
+        DbtRuntimeError, match=r"lake\.orders has 1 problem .*\n.*is another's too"
+    ):
+        staging.stage_for_node(adapter, NODE)
+    assert sorted(ingested) == ["lake.items", "lake.rates"]
+
+
+def test_what_a_hook_of_a_run_reads_is_ingested_once(adapter, ingest):
+    ingested = []
+    ingest(lambda session, name, options: ingested.append(name))
+    hook = SimpleNamespace(
+        resource_type="operation",
+        depends_on=SimpleNamespace(nodes=["source.acme.lake.orders"]),
+    )
+    manifest = SimpleNamespace(
+        sources=SOURCES, nodes={"operation.acme.start-0": hook, "model.acme.m": NODE}
+    )
+    adapter.get_macro_resolver = lambda: manifest
+    staging.stage_for_run_hook(adapter)
+    for node in ("model.acme.m", "operation.acme.gone", "operation.acme.start-0"):
+        with log_contextvars(node_info={"unique_id": node}):
+            staging.stage_for_run_hook(adapter)
+            staging.stage_for_run_hook(adapter)
+    assert ingested == ["lake.orders"]
 
 
 def test_a_clone_and_a_unit_test_ingest_nothing(adapter, ingest):

@@ -9,6 +9,8 @@ from dbt.adapters.mzs3.spark.sql import PARQUET, qualified_name
 
 # The metastore can't filter partitions by a column whose name starts with `_`.
 EPOCH_COLUMN = "mz_epoch"
+SUFFIXES = ("", "__objects", "__rejects", "__ledger", "__rows", "__lock")
+"""What the names of a source's relations end in, behind its own."""
 
 
 class SourceRelations:

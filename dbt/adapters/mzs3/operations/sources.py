@@ -20,6 +20,7 @@ from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, 
 from dbt.adapters.mzs3.csv_source.operations.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
+from dbt.adapters.mzs3.project.overlaps import require_own
 from dbt.adapters.mzs3.project.sources import (
     declared_external,
     selected_sources,
@@ -137,6 +138,7 @@ def _one_source(
 
 
 def _definition(adapter: Any, node: Any) -> SourceDefinition:
+    require_own(adapter, node)
     return source_definition(node, adapter.config.credentials.connections)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -11,6 +11,7 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.project.overlaps import shown
 from dbt.adapters.mzs3.project.sources import is_of_type, source_definition
 from dbt.adapters.mzs3.project.staging import shard_source
 from dbt.adapters.mzs3.shard import config as shard_config
@@ -18,8 +19,13 @@ from dbt.adapters.mzs3.shard import config as shard_config
 logger = AdapterLogger("mzs3")
 
 
-def check_declarations(command: str | None, manifest: Any, connections: Collection[str]) -> None:
-    """Reports every wrong option of the project's exports, shards and sources.
+def check_declarations(
+    command: str | None,
+    manifest: Any,
+    connections: Collection[str],
+    overlaps: Mapping[str, Sequence[str]],
+) -> None:
+    """Reports every wrong option of the project's exports, shards and sources, and all overlaps.
 
     `dbt parse` and `dbt compile` fail with one CompilationError. `dbt run` and `dbt build` warn:
     nodes that don't need what is wrong still run, and the others fail by themselves.
@@ -28,19 +34,25 @@ def check_declarations(command: str | None, manifest: Any, connections: Collecti
         return
     errors: list[str] = []
     for node in [*manifest.nodes.values(), *manifest.sources.values()]:
-        try:
-            _check(node, connections)
-        except ConfigError as exc:
-            subject = f"{exc.subject} ({node.original_file_path})"
-            errors.append(str(ConfigError(subject, exc.problems)))
+        problems = [*_problems_of(node, connections), *overlaps.get(node.unique_id, ())]
+        if problems:
+            errors.append(str(ConfigError(shown(node), problems)))
     if errors and command in ("parse", "compile"):
         raise CompilationError("\n".join(errors))
     for error in errors:
         logger.warning(error)
 
 
+def _problems_of(node: Any, connections: Collection[str]) -> Sequence[str]:
+    """All that is wrong with the options of the node, if it is one of ours."""
+    try:
+        _check(node, connections)
+    except ConfigError as exc:
+        return exc.problems
+    return ()
+
+
 def _check(node: Any, connections: Collection[str]) -> None:
-    """Raises ConfigError with all that is wrong with the node, if it is one of ours."""
     if node.resource_type == "source":
         if is_of_type(node, TYPE):
             source_definition(node, connections)

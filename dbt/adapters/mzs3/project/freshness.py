@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.csv_source.freshness import (
     with_ingested,
 )
 from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.project.overlaps import require_own
 from dbt.adapters.mzs3.project.sources import is_set, source_definition, source_of
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.spark.call import Call
@@ -57,6 +58,7 @@ def freshness_from_s3(
     tells_pending = is_set(adapter.config, PENDING_VARIABLE)
     credentials = adapter.config.credentials
     try:
+        require_own(adapter, source)
         definition = source_definition(source, credentials.connections)
         connection = credentials.connections[definition.aws_connection]
         discovery, name = definition.discovery, definition.name

@@ -9,11 +9,15 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.location import SCHEME
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, parse_definition
+from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 
 def needed_sources(manifest: Any, node: Any, kind: str) -> list[Any]:
-    """The sources of this type that a node reads, directly or through ephemeral models."""
+    """The sources of this type that a node reads, directly or through ephemeral models.
+
+    Their rows, and the records that they reject, may be declared as a source of no type too.
+    """
     inputs: dict[str, None] = {}
     new = node.depends_on.nodes
     while new:  # until no ephemeral model reads what is not among the inputs
@@ -21,7 +25,21 @@ def needed_sources(manifest: Any, node: Any, kind: str) -> list[Any]:
         read = [x for x in map(manifest.nodes.get, new) if getattr(x, "is_ephemeral_model", False)]
         new = [one for model in read for one in model.depends_on.nodes if one not in inputs]
     sources = [manifest.sources[one] for one in inputs if one in manifest.sources]
-    return [source for source in sources if is_of_type(source, kind)]
+    needed = {one.unique_id: one for one in sources if is_of_type(one, kind)}
+    if others := {_relation(one) for one in sources if one.unique_id not in needed}:
+        for one in manifest.sources.values():
+            if is_of_type(one, kind) and not others.isdisjoint(
+                _relation(one, suffix) for suffix in _READ_AS.get(kind, ("",))
+            ):
+                needed[one.unique_id] = one
+    return list(needed.values())
+
+
+_READ_AS = {TYPE: ("", "__rejects")}
+
+
+def _relation(node: Any, suffix: str = "") -> str:
+    return folded(f"{node.schema}.{node.identifier}{suffix}")
 
 
 def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.events.contextvars import get_node_info
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
@@ -19,7 +20,9 @@ from dbt_common.invocation import get_invocation_id
 from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.csv_source.ingest import ingest_and_tell
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset
+from dbt.adapters.mzs3.csv_source.relations import SUFFIXES
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
+from dbt.adapters.mzs3.project.overlaps import require_own
 from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run
 from dbt.adapters.mzs3.project.sources import (
     declared_external,
@@ -38,6 +41,7 @@ logger = AdapterLogger("mzs3")
 
 _REFRESH_VARIABLE = "mzs3_full_refresh_sources"
 _LISTING_VARIABLE = "mzs3_full_listing"
+_BESIDE = "|".join(filter(None, SUFFIXES))
 
 _locks: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
 _locks_guard = threading.Lock()
@@ -56,6 +60,14 @@ def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
         return {}
     ingest_sources(adapter, needed_sources(manifest, node, TYPE))
     return read_shards(adapter, needed_sources(manifest, node, shard_config.TYPE))
+
+
+def stage_for_run_hook(adapter: Any) -> None:
+    """As `stage_for_node`, for the on-run-start or on-run-end hook that runs now, if one does."""
+    hook = str(get_node_info().get("unique_id", ""))
+    manifest = adapter.get_macro_resolver() if hook.startswith("operation.") else None
+    if manifest is not None and hook in manifest.nodes:
+        stage_for_node(adapter, manifest.nodes[hook])
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
@@ -88,6 +100,7 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
     to_list = named_sources(adapter, _LISTING_VARIABLE)
 
     def stage(source: Any) -> None:
+        require_own(adapter, source)
         definition = source_definition(source, connections)
         if source.unique_id in to_list and definition.full_listing_hours is not None:
             definition = replace(definition, full_listing_hours=0)
@@ -136,7 +149,9 @@ def who_ingests(adapter: Any, sql: str) -> str:
         missing = [
             source_name(source)
             for source in sources
-            if re.search(rf"(?<![\w`.]){re.escape(source.relation_name)}(?![\w`.])", sql)
+            if re.search(
+                rf"(?<![\w`.]){re.escape(source.relation_name)}({_BESIDE})?(?![\w`.])", sql
+            )
             and adapter.get_relation(source.database, source.schema, source.identifier) is None
         ]
     if not missing:
@@ -162,6 +177,7 @@ def read_shards(
     run, is_empty = SourcesOfNode(adapter), is_empty_run(adapter)
 
     def read(node: Any) -> None:
+        require_own(adapter, node)
         name, place = source_name(node), (node.schema, node.identifier)
         source = shard_source(node, run.credentials.connections)
         how = {

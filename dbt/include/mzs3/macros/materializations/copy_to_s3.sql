@@ -25,6 +25,9 @@
   {%- else -%}
     {{ mzs3__replace_with_view(target_relation, sql) }}
   {%- endif -%}
+  {#- These can fail, and are of what stands in Spark: so they come before anything is written. -#}
+  {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
+  {%- do persist_docs(target_relation, model) -%}
 
   {%- if not mzs3__is_skipped() -%}
     {%- call statement('main', language='python') -%}
@@ -32,10 +35,9 @@
     {%- endcall -%}
   {%- endif -%}
 
+  {#- After what is committed: so a post-hook that fails has its error say what is there
+     (`post_model_hook` of the adapter). -#}
   {{ run_hooks(post_hooks) }}
-
-  {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
-  {%- do persist_docs(target_relation, model) -%}
 
   {{ return({'relations': [target_relation]}) }}
 

@@ -1,0 +1,197 @@
+"""Finds what two nodes of a project would both write: relations of sources, locations in S3."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME, AwsConnection
+from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
+from dbt.adapters.mzs3.csv_source.definition import TYPE
+from dbt.adapters.mzs3.csv_source.relations import SUFFIXES
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.project.sources import is_of_type, source_name
+from dbt.adapters.mzs3.shard.config import TYPE as SHARD
+from dbt.adapters.mzs3.shard.write.batch import BATCHES
+
+# What of an expression may be another text for each model that has it, or each run of one.
+_VARIES = re.compile(r"\b(mz_now|now|uuid|randn?|random|unix_\w+|local\w+|current_\w+)\b", re.I)
+_MOST_NAMED = 3
+
+
+def find_overlaps(
+    manifest: Any, connections: Mapping[str, AwsConnection]
+) -> Mapping[str, Sequence[str]]:
+    """By the unique id of each node that shares what it writes with others: its problems.
+
+    A location that is an expression is compared by its text alone.
+    """
+    problems: defaultdict[str, list[str]] = defaultdict(list)
+    if not hasattr(manifest, "sources"):  # it has macros alone, before the project is parsed
+        return problems
+    for node, problem in (*_relations(manifest), *_locations(manifest, connections)):
+        problems[node.unique_id].append(problem)
+    return problems
+
+
+def require_own(adapter: Any, node: Any) -> None:
+    """Raises ConfigError if what the node writes is another node's too."""
+    if problems := adapter.overlaps.get(node.unique_id):
+        raise ConfigError(_name_of(node), problems)
+
+
+def _relations(manifest: Any) -> Iterator[tuple[Any, str]]:
+    """Each node with a relation that is one of a source in S3 and another node's too."""
+    in_s3 = [
+        (node, SUFFIXES if is_of_type(node, TYPE) else ("",))
+        for node in manifest.sources.values()
+        if is_of_type(node, TYPE) or is_of_type(node, SHARD)
+    ]
+    if not in_s3:
+        return
+    named: defaultdict[str, list[Any]] = defaultdict(list)
+    names: dict[str, str] = {}
+    for node, suffixes in in_s3:
+        for suffix in suffixes:
+            relation = f"{node.schema}.{node.identifier}{suffix}"
+            named[folded(relation)].append(node)
+            names.setdefault(folded(relation), relation)
+    for node in manifest.nodes.values():
+        if node.resource_type not in ("model", "seed", "snapshot"):
+            continue
+        relation = folded(f"{node.schema}.{node.alias}")
+        if relation in names and node.config.materialized != "ephemeral":
+            named[relation].append(node)
+    told: set[tuple[str, ...]] = set()
+    for relation, nodes in named.items():  # that of a source's rows comes before those beside it
+        together = tuple(node.unique_id for node in nodes)
+        if len(nodes) > 1 and together not in told:
+            told.add(together)
+            for node in nodes:
+                yield (
+                    node,
+                    f"{names[relation]} is a relation of {_others(nodes, node)} too; give each "
+                    "relations of its own, by its schema, identifier or alias, or remove one",
+                )
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """A model that writes below a location; `claimed` is the prefix that it wants for itself.
+
+    `store` tells buckets of one name apart. A location that is an expression has none parsed.
+    """
+
+    node: Any
+    store: Hashable
+    given: str
+    location: S3Location | None
+    claimed: str = ""
+
+    @property
+    def place(self) -> Hashable:
+        """What is equal for writers to one location."""
+        if self.location is None:
+            return (self.store, self.given)
+        return (self.store, self.location.bucket, self.location.prefix)
+
+
+def _locations(
+    manifest: Any, connections: Mapping[str, AwsConnection]
+) -> Iterator[tuple[Any, str]]:
+    """Each model with a location that is another's too, or inside what another claims."""
+    writers = [
+        writer
+        for node in manifest.nodes.values()
+        if node.resource_type == "model"
+        and node.config.materialized in ("copy_to_s3", "persist_shard")
+        and (writer := _writer(node, connections)) is not None
+    ]
+    at: defaultdict[Hashable, list[_Writer]] = defaultdict(list)
+    claims: defaultdict[Hashable, list[_Writer]] = defaultdict(list)
+    for writer in writers:
+        at[writer.place].append(writer)
+        if writer.location is not None:
+            claims[writer.store, writer.location.bucket, writer.claimed].append(writer)
+    for together in at.values():
+        nodes = [writer.node for writer in together]
+        for writer in together if len(nodes) > 1 else ():
+            where = writer.location.uri if writer.location else writer.given
+            yield (
+                writer.node,
+                f"location {where} is that of {_others(nodes, writer.node)} too; give each a "
+                "location of its own",
+            )
+    for inner in writers:
+        for outer in (one for claim in _around(inner) for one in claims.get(claim, ())):
+            if inner.location and outer.location and inner.place != outer.place:
+                whole = f"{SCHEME}{outer.location.bucket}/{outer.claimed}"
+                yield (
+                    inner.node,
+                    f"location {inner.location.uri} is inside {whole}, which {shown(outer.node)} "
+                    "has for itself; choose another one",
+                )
+                yield (
+                    outer.node,
+                    f"location {outer.location.uri} has that of {shown(inner.node)} inside, "
+                    f"{inner.location.uri}; choose another one",
+                )
+
+
+def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | None:
+    """None if the options are wrong, or may be another location each time."""
+    given = node.config.extra.get("location")
+    connection = connections.get(node.config.extra.get("aws_connection") or DEFAULT_NAME)
+    if not isinstance(given, str) or not given.strip() or connection is None:
+        return None
+    store = _store_of(connection)
+    if not given.startswith(SCHEME):
+        return None if _VARIES.search(given) else _Writer(node, store, given.strip(), None)
+    try:
+        location = parse_location(given)
+    except ValueError:
+        return None
+    # A compaction of a shard removes what it does not know, of batches alone.
+    own = BATCHES if node.config.materialized == "persist_shard" else ""
+    return _Writer(node, store, given, location, location.key(own))
+
+
+def _around(writer: _Writer) -> Iterator[Hashable]:
+    """The claims that the writer's location would be inside of."""
+    if writer.location is not None:
+        prefix = writer.location.prefix
+        for end in [0, *(match.end() for match in re.finditer("/", prefix))]:
+            yield (writer.store, writer.location.bucket, prefix[:end])
+
+
+def _store_of(connection: AwsConnection) -> Hashable:
+    """What buckets of one name are the same bucket in: an address, or AWS without China and such.
+
+    The keys of a connection make no other bucket of it.
+    """
+    endpoint = urlsplit(connection.endpoint or "")
+    host = endpoint.hostname or ""
+    if host and not host.endswith(".amazonaws.com"):
+        return (host, endpoint.port)
+    partition = re.match(r"cn|us-gov|us-iso\w*", connection.region or "")
+    return partition[0] if partition else "aws"
+
+
+def _others(nodes: Sequence[Any], node: Any) -> str:
+    others = [shown(one) for one in nodes if one.unique_id != node.unique_id]
+    more = len(others) - _MOST_NAMED
+    return ", ".join(others[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def shown(node: Any) -> str:
+    """The node and its file, as errors name it."""
+    return f"{_name_of(node)} ({node.original_file_path})"
+
+
+def _name_of(node: Any) -> str:
+    return f"source {source_name(node)}" if node.resource_type == "source" else node.unique_id
