@@ -3,17 +3,20 @@ from types import SimpleNamespace
 
 import pytest
 from dbt.adapters.contracts.connection import AdapterResponse
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
+from dbt.adapters.mzs3 import impl
 from dbt.adapters.mzs3.connections import Remains
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.python_job import (
     SessionJobHelper,
     SubmitJobHelper,
     job_response,
     run_started_ms,
 )
+from dbt.adapters.mzs3.shard.write.job import PersistResult
 
 SESSION = {"method": "session"}
 THRIFT = {"method": "thrift", "host": "spark.acme.com", "user": "dbt"}
@@ -88,3 +91,64 @@ def test_a_job_without_a_result_is_ok():
 def test_the_runs_start_does_not_move():
     assert run_started_ms() == run_started_ms()
     assert run_started_ms() > 1_700_000_000_000
+
+
+EXPORTED = CopyResult(1234, "s3://b/p/", "s3://b/p/_manifest.json", files=3, bytes=456, as_of=789)
+KEPT = PersistResult(5, "s3://b/s/", "s3://b/s/_shard.json", files=1, bytes=456, as_of=789)
+
+
+def ends(failure, committed, *, cancelled=False):
+    """What a node fails with that fails behind its job, and what is told after Ctrl-C."""
+    handle = SimpleNamespace(cancelled=threading.Event())
+    if cancelled:
+        handle.cancelled.set()
+    connections = SimpleNamespace(
+        remains=Remains(), get_thread_connection=lambda: SimpleNamespace(handle=handle)
+    )
+    adapter = SimpleNamespace(_job=SimpleNamespace(committed=committed), connections=connections)
+    with pytest.raises(type(failure)) as raised:
+        try:
+            raise failure
+        finally:
+            Mzs3Adapter.post_model_hook(adapter, None, None)
+    with pytest.raises(DbtRuntimeError) as interrupted:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            connections.remains.raise_if_interrupted()
+    return str(raised.value.args[0]), interrupted.value.msg.splitlines()[1:]
+
+
+@pytest.mark.parametrize(
+    ("committed", "there", "again"),
+    [
+        (
+            EXPORTED,
+            "the export is complete and stays (COPY 1234, s3://b/p",
+            "exports once more",
+        ),
+        (KEPT, "the batch is in the shard and stays (COPY 5, s3://b/s/_s", "with mode: append"),
+    ],
+)
+def test_what_fails_behind_a_commit_says_what_is_there(committed, there, again):
+    failure = CompilationError("the hook is wrong")
+    ends(failure, committed)
+    first, told = failure.msg.splitlines()
+    assert first == "the hook is wrong"
+    assert told.startswith(f"That came after the commit, as post-hooks do: {there}")
+    assert again in told
+    _, after_ctrl_c = ends(DbtRuntimeError("cancelled"), committed, cancelled=True)
+    assert after_ctrl_c == [told]
+
+
+def test_a_defect_behind_a_commit_has_it_in_a_warning(monkeypatch):
+    warned = []
+    monkeypatch.setattr(impl.logger, "warning", warned.append)
+    assert ends(ValueError("odd"), EXPORTED) == ("odd", [])
+    assert len(warned) == 1
+
+
+def test_what_fails_without_a_commit_fails_as_it_is():
+    failure = DbtRuntimeError("as it is")
+    ends(failure, None)
+    assert failure.msg == "as it is"

@@ -236,6 +236,7 @@ class TestCopyModel:
             ("hooked_shard", "persist_shard", "_shard.json"),
         ):
             assert "no_such_column" in said[model]
+            assert "That came after the commit, as post-hooks do" in said[model]
             assert f"s3://copy-model/{kind}/hooked/{manifest}" in said[model]
             assert f"{kind}/hooked/{manifest}" in keys(s3)
             assert "Traceback" not in said[model]

@@ -25,6 +25,8 @@ def source(table):
         name=table,
         schema="raw",
         identifier=table,
+        relation_name=f"raw.{table}",
+        database=None,
         external=SimpleNamespace(to_dict=lambda omit_none: external),
         columns={},
     )
@@ -207,6 +209,15 @@ def test_what_a_hook_of_a_run_reads_is_ingested_once(adapter, ingest):
             staging.stage_for_run_hook(adapter)
             staging.stage_for_run_hook(adapter)
     assert ingested == ["lake.orders"]
+
+
+def test_a_query_of_what_is_not_there_says_who_ingests_it(adapter):
+    adapter.get_relation = lambda *place: None if "orders" in place else "there"
+    for relation in ("raw.orders", "raw.orders__rejects", "raw.orders__objects"):
+        hint = staging.who_ingests(adapter, f"select * from {relation} join raw.items")
+        assert "never ingested: lake.orders. To do so: dbt run-operation ingest" in hint
+    for other in ("raw.orders__copy", "raw.orders_2", "draw.orders", "raw.items"):
+        assert staging.who_ingests(adapter, f"select * from {other}") == ""
 
 
 def test_a_clone_and_a_unit_test_ingest_nothing(adapter, ingest):
