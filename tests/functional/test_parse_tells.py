@@ -53,7 +53,7 @@ TOLD = (
     "encodng is not an option of persist_shard; did you mean encoding?",
     "location s3://acme/x/ is inside s3://acme/, which model.acme.whole (models/whole.sql) has",
     "model.acme.whole (models/whole.sql) has 1 problem in its configuration:",
-    "location s3://acme/ has that of model.acme.kept (models/kept.py) inside, s3://acme/x/",
+    "location s3://acme/ has inside it that of model.acme.kept (models/kept.py)",
     "source lake.orders (models/lake.yml) has 2 problems in its configuration:",
     "lake.orders is a relation of source lake.orders_too (models/lake.yml) too",
     "source lake.orders_too (models/lake.yml) has 1 problem in its configuration:",

@@ -48,7 +48,7 @@ def source(name: str, kind: str | None = "s3_csv_source", **given: Any) -> Any:
     )
 
 
-def export(name: str, location: str, connection: str | None = None, **given: Any) -> Any:
+def export(name: str, location: str, connection: Any = None, **given: Any) -> Any:
     return model(name, "copy_to_s3", location=location, aws_connection=connection, **given)
 
 
@@ -147,8 +147,8 @@ def test_nothing_is_inside_an_export() -> None:
             "(models/whole.sql) has for itself; choose another one"
         ],
         "whole": [
-            "location s3://acme/x/ has that of model.acme.part (models/part.sql) inside, "
-            "s3://acme/x/y/z/; choose another one"
+            "location s3://acme/x/ has inside it that of model.acme.part (models/part.sql); "
+            "choose another one"
         ],
     }
     assert set(found(export("a", "s3://acme"), export("b", "s3://acme/x"))) == {"a", "b"}
@@ -179,6 +179,7 @@ def test_other_locations_and_those_that_a_run_makes_are_not_found(first: str, se
 def test_equal_expressions_are_one_location() -> None:
     expression = "concat('s3://acme/', 'x')"
     assert set(found(export("a", expression), shard("b", f"{expression} "))) == {"a", "b"}
+    assert set(found(export("a", "'s3://acme/x'"), export("b", "s3://acme/x/y"))) == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -192,11 +193,10 @@ def test_equal_expressions_are_one_location() -> None:
         ("minio", "slash", True),
         ("minio", "other", False),
         ("minio", "unknown", False),
+        ("minio", ["minio"], False),
     ],
 )
-def test_a_bucket_is_another_one_in_another_store(
-    first: str | None, second: str, is_one: bool
-) -> None:
+def test_a_bucket_is_another_one_in_another_store(first: Any, second: Any, is_one: bool) -> None:
     for at in ("s3://acme/x", "concat('s3://acme/', 'x')"):
         assert bool(found(export("a", at, first), export("b", at, second))) is is_one
     assert bool(found(export("a", AT[0], first), export("b", "s3://acme/x/y", second))) is is_one

@@ -211,6 +211,27 @@ def test_what_a_hook_of_a_run_reads_is_ingested_once(adapter, ingest):
     assert ingested == ["lake.orders"]
 
 
+def test_a_profile_for_sql_alone_reads_what_others_have_ingested(adapter):
+    rejects = source("orders__rejects")
+    rejects.external = None
+    node = SimpleNamespace(
+        resource_type="operation", depends_on=SimpleNamespace(nodes=[rejects.unique_id])
+    )
+    hook = SimpleNamespace(**{**vars(NODE), "resource_type": "operation"})
+    manifest = SimpleNamespace(
+        sources={**SOURCES, rejects.unique_id: rejects}, nodes={"operation.acme.end-0": hook}
+    )
+    adapter.get_macro_resolver = lambda: manifest
+    credentials = adapter.config.credentials
+    credentials.has_session = credentials.runs_jobs = False
+    credentials.method = "thrift"
+    staging.stage_for_node(adapter, node)
+    with log_contextvars(node_info={"unique_id": "operation.acme.end-0"}):
+        staging.stage_for_run_hook(adapter)
+    with pytest.raises(DbtRuntimeError, match=r"lake\.orders needs more than SQL"):
+        staging.stage_for_node(adapter, hook)
+
+
 def test_a_query_of_what_is_not_there_says_who_ingests_it(adapter):
     adapter.get_relation = lambda *place: None if "orders" in place else "there"
     for relation in ("raw.orders", "raw.orders__rejects", "raw.orders__objects"):

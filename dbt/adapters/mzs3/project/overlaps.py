@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.shard.write.batch import BATCHES
 
 # What of an expression may be another text for each model that has it, or each run of one.
 _VARIES = re.compile(r"\b(mz_now|now|uuid|randn?|random|unix_\w+|local\w+|current_\w+)\b", re.I)
+_TEXT = re.compile(rf"'({SCHEME}[^'\\]*)'")
 _MOST_NAMED = 3
 
 
@@ -82,23 +83,26 @@ def _relations(manifest: Any) -> Iterator[tuple[Any, str]]:
 
 @dataclass(frozen=True)
 class _Writer:
-    """A model that writes below a location; `claimed` is the prefix that it wants for itself.
+    """A model that writes to a location, and what of that it claims for itself.
 
-    `store` tells buckets of one name apart. A location that is an expression has none parsed.
+    `store` tells buckets of one name apart. Of an expression neither is known.
     """
 
     node: Any
     store: Hashable
     given: str
     location: S3Location | None
-    claimed: str = ""
+    claimed: S3Location | None = None
 
     @property
     def place(self) -> Hashable:
         """What is equal for writers to one location."""
-        if self.location is None:
-            return (self.store, self.given)
-        return (self.store, self.location.bucket, self.location.prefix)
+        return (self.store, self.location or self.given)
+
+    @property
+    def shown(self) -> str:
+        """The location as errors name it."""
+        return self.location.uri if self.location else self.given
 
 
 def _locations(
@@ -112,44 +116,46 @@ def _locations(
         and node.config.materialized in ("copy_to_s3", "persist_shard")
         and (writer := _writer(node, connections)) is not None
     ]
-    at: defaultdict[Hashable, list[_Writer]] = defaultdict(list)
+    at: defaultdict[Hashable, list[Any]] = defaultdict(list)
     claims: defaultdict[Hashable, list[_Writer]] = defaultdict(list)
     for writer in writers:
-        at[writer.place].append(writer)
-        if writer.location is not None:
-            claims[writer.store, writer.location.bucket, writer.claimed].append(writer)
-    for together in at.values():
-        nodes = [writer.node for writer in together]
-        for writer in together if len(nodes) > 1 else ():
-            where = writer.location.uri if writer.location else writer.given
+        at[writer.place].append(writer.node)
+        claims[writer.store, writer.claimed].append(writer)
+    inside: defaultdict[str, list[Any]] = defaultdict(list)
+    for writer in writers:
+        if len(nodes := at[writer.place]) > 1:
             yield (
                 writer.node,
-                f"location {where} is that of {_others(nodes, writer.node)} too; give each a "
-                "location of its own",
+                f"location {writer.shown} is that of {_others(nodes, writer.node)} too; give each "
+                "a location of its own",
             )
-    for inner in writers:
-        for outer in (one for claim in _around(inner) for one in claims.get(claim, ())):
-            if inner.location and outer.location and inner.place != outer.place:
-                whole = f"{SCHEME}{outer.location.bucket}/{outer.claimed}"
+        for outer in (one for claim in _around(writer) for one in claims.get(claim, ())):
+            if outer.claimed is not None and outer.place != writer.place:
+                inside[outer.node.unique_id].append(writer.node)
                 yield (
-                    inner.node,
-                    f"location {inner.location.uri} is inside {whole}, which {shown(outer.node)} "
-                    "has for itself; choose another one",
+                    writer.node,
+                    f"location {writer.shown} is inside {outer.claimed.uri}, which "
+                    f"{shown(outer.node)} has for itself; choose another one",
                 )
-                yield (
-                    outer.node,
-                    f"location {outer.location.uri} has that of {shown(inner.node)} inside, "
-                    f"{inner.location.uri}; choose another one",
-                )
+    for writer in writers:
+        if nodes := inside.get(writer.node.unique_id):
+            yield (
+                writer.node,
+                f"location {writer.shown} has inside it that of {_others(nodes, writer.node)}; "
+                "choose another one",
+            )
 
 
 def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | None:
     """None if the options are wrong, or may be another location each time."""
     given = node.config.extra.get("location")
-    connection = connections.get(node.config.extra.get("aws_connection") or DEFAULT_NAME)
+    name = node.config.extra.get("aws_connection") or DEFAULT_NAME
+    connection = connections.get(name) if isinstance(name, str) else None
     if not isinstance(given, str) or not given.strip() or connection is None:
         return None
     store = _store_of(connection)
+    if text := _TEXT.fullmatch(given.strip()):  # of SQL, and no expression of it
+        given = text[1]
     if not given.startswith(SCHEME):
         return None if _VARIES.search(given) else _Writer(node, store, given.strip(), None)
     try:
@@ -158,7 +164,7 @@ def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | No
         return None
     # A compaction of a shard removes what it does not know, of batches alone.
     own = BATCHES if node.config.materialized == "persist_shard" else ""
-    return _Writer(node, store, given, location, location.key(own))
+    return _Writer(node, store, given, location, S3Location(location.bucket, location.key(own)))
 
 
 def _around(writer: _Writer) -> Iterator[Hashable]:
@@ -166,7 +172,7 @@ def _around(writer: _Writer) -> Iterator[Hashable]:
     if writer.location is not None:
         prefix = writer.location.prefix
         for end in [0, *(match.end() for match in re.finditer("/", prefix))]:
-            yield (writer.store, writer.location.bucket, prefix[:end])
+            yield (writer.store, S3Location(writer.location.bucket, prefix[:end]))
 
 
 def _store_of(connection: AwsConnection) -> Hashable:

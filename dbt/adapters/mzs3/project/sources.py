@@ -13,10 +13,10 @@ from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 
-def needed_sources(manifest: Any, node: Any, kind: str) -> list[Any]:
+def needed_sources(manifest: Any, node: Any, kind: str, *, untyped: bool = True) -> list[Any]:
     """The sources of this type that a node reads, directly or through ephemeral models.
 
-    Their rows, and the records that they reject, may be declared as a source of no type too.
+    With `untyped` also those whose rows, or rejected records, it reads as a source of no type.
     """
     inputs: dict[str, None] = {}
     new = node.depends_on.nodes
@@ -26,7 +26,8 @@ def needed_sources(manifest: Any, node: Any, kind: str) -> list[Any]:
         new = [one for model in read for one in model.depends_on.nodes if one not in inputs]
     sources = [manifest.sources[one] for one in inputs if one in manifest.sources]
     needed = {one.unique_id: one for one in sources if is_of_type(one, kind)}
-    if others := {_relation(one) for one in sources if one.unique_id not in needed}:
+    others = {_relation(one) for one in sources if one.unique_id not in needed}
+    if untyped and others:
         for one in manifest.sources.values():
             if is_of_type(one, kind) and not others.isdisjoint(
                 _relation(one, suffix) for suffix in _READ_AS.get(kind, ("",))

@@ -58,16 +58,19 @@ def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
     is_clone = getattr(adapter.config.args, "which", None) == "clone"
     if manifest is None or node.resource_type == "unit_test" or is_clone:
         return {}
-    ingest_sources(adapter, needed_sources(manifest, node, TYPE))
-    return read_shards(adapter, needed_sources(manifest, node, shard_config.TYPE))
+    # A profile for SQL alone reads what others have ingested, by sources of no type.
+    untyped = adapter.config.credentials.runs_jobs
+    ingest_sources(adapter, needed_sources(manifest, node, TYPE, untyped=untyped))
+    return read_shards(adapter, needed_sources(manifest, node, shard_config.TYPE, untyped=untyped))
 
 
 def stage_for_run_hook(adapter: Any) -> None:
     """As `stage_for_node`, for the on-run-start or on-run-end hook that runs now, if one does."""
     hook = str(get_node_info().get("unique_id", ""))
-    manifest = adapter.get_macro_resolver() if hook.startswith("operation.") else None
-    if manifest is not None and hook in manifest.nodes:
-        stage_for_node(adapter, manifest.nodes[hook])
+    if hook.startswith("operation.") and adapter.config.credentials.runs_jobs:
+        manifest = adapter.get_macro_resolver()
+        if manifest is not None and hook in manifest.nodes:
+            stage_for_node(adapter, manifest.nodes[hook])
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
