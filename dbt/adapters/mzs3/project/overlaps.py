@@ -138,10 +138,10 @@ def _locations(
                     f"{shown(outer.node)} has for itself; choose another one",
                 )
     for writer in writers:
-        if nodes := inside.get(writer.node.unique_id):
+        if inner := inside.get(writer.node.unique_id):
             yield (
                 writer.node,
-                f"location {writer.shown} has inside it that of {_others(nodes, writer.node)}; "
+                f"location {writer.shown} has inside it that of {_others(inner, writer.node)}; "
                 "choose another one",
             )
 
