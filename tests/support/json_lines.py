@@ -1,6 +1,6 @@
 """Objects of JSON lines: reading one in chunks of any size, and lines that are hard to read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats import jsonl
-from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, Reject
+from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, Records, Reject
 from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
 from support.stored_objects import stored
 
@@ -85,24 +85,31 @@ def read_records(
     data: bytes, types: Sequence[str] = TYPES, block_bytes: int = 1 << 22, **reading: Any
 ) -> tuple[dict[int, tuple], dict[int, Reject]]:
     """The good records of an object and its rejects, by number from 1."""
-    form = JsonLinesFormat("none", Reading(**{"on_bad_row": "reject", **reading}))
-    decoder = form.decoder(keys(types), columns(*types))
     good: dict[int, tuple] = {}
     bad: dict[int, Reject] = {}
     done = 0
+    for records in records_of(data, types, block_bytes, **reading):
+        rows = list(zip(*(c.to_pylist() for c in records.batch.columns), strict=True))
+        numbers = range(records.count)
+        if records.numbers is not None:
+            numbers = records.numbers.to_pylist()
+        good |= {done + n + 1: row for n, row in zip(numbers, rows, strict=True)}
+        bad |= {done + reject.number + 1: reject for reject in records.rejects}
+        done += records.count
+    assert sorted([*good, *bad]) == list(range(1, done + 1))
+    return good, bad
+
+
+def records_of(
+    data: bytes, types: Sequence[str], block_bytes: int, **reading: Any
+) -> Iterator[Records]:
+    """The records of an object as it is decoded, in chunks of about that size."""
+    form = JsonLinesFormat("none", Reading(**{"on_bad_row": "reject", **reading}))
+    decoder = form.decoder(keys(types), columns(*types))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonl, "BLOCK_BYTES", block_bytes)
         patch.setattr(jsonl, "PART_BYTES", max(1, block_bytes // 3))
-        for records in decoder(stored(data)):
-            rows = list(zip(*(c.to_pylist() for c in records.batch.columns), strict=True))
-            numbers = range(records.count)
-            if records.numbers is not None:
-                numbers = records.numbers.to_pylist()
-            good |= {done + n + 1: row for n, row in zip(numbers, rows, strict=True)}
-            bad |= {done + reject.number + 1: reject for reject in records.rejects}
-            done += records.count
-    assert sorted([*good, *bad]) == list(range(1, done + 1))
-    return good, bad
+        yield from decoder(stored(data))
 
 
 def as_bits(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -1,9 +1,11 @@
-"""Arrow arrays from and to raw bytes, the offsets of lists, and floating-point numbers as bits."""
+"""Arrow arrays from and to raw bytes, and from texts; offsets of lists; the bits of floats."""
 
 from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +40,28 @@ def null_where(values: pa.Array, like: pa.Array) -> pa.Array:
 def binary_of(values: pa.Array, width: int) -> pa.Array:
     """Each value's bytes in memory as a `binary` value; NULLs stay NULL."""
     return values.view(pa.binary(width)).cast(pa.binary())
+
+
+def cast_by_form(
+    text: pa.Array,
+    usual_regex: str,
+    cast: Callable[[pa.Array], pa.Array],
+    read: Callable[[str, pa.DataType], Any],
+    kind: pa.DataType,
+) -> pa.Array:
+    """The texts as values of `kind`; NULL stays NULL.
+
+    `cast` is called for those of the usual form, `read` for each other distinct one: it gives
+    the value, or the number that stands for a date or timestamp. Raises ValueError.
+    """
+    usual = pc.match_substring_regex(text, usual_regex)
+    values = cast(pc.if_else(usual, text, pa.scalar(None, pa.string())))
+    rare = pc.unique(pc.filter(text, pc.invert(usual)))
+    try:
+        found = pa.array([read(value, kind) for value in rare.to_pylist()], kind)
+    except OverflowError as exc:
+        raise ValueError("a value out of the type's range") from exc
+    return pc.coalesce(values, found.take(pc.index_in(text, value_set=rare)))
 
 
 def data_of(values: pa.Array) -> pa.Buffer:

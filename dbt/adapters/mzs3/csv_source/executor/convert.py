@@ -2,12 +2,15 @@
 
 This is for the types that pyarrow's CSV reader does not read as PostgreSQL does, and for what it
 refuses though PostgreSQL writes or reads it.
+
+A value's verdict is its own, whatever is beside it: of two ways to convert a column, the faster
+one takes a part of what the other one takes, and makes the same values of it. What that is stands
+in docs/s3-csv-source/values.md, which tests read.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import decimal
 import re
 from collections.abc import Callable
@@ -17,8 +20,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.arrays import data_of, null_where, running_total
+from dbt.adapters.mzs3.arrow.arrays import cast_by_form, data_of, null_where, running_total
 from dbt.adapters.mzs3.csv_source.executor.columns import INTEGERS, arrow_type
+from dbt.adapters.mzs3.csv_source.executor.times import (
+    to_date,
+    to_timestamp,
+    to_timestamp_at_once,
+)
 
 # pyarrow reckons modulo 2**128, or 2**256 in a decimal256, and does not look for overflow: it
 # reads 400000000000000000000 as a decimal(38,18) of 59717633079061536536.625392568231788544.
@@ -78,23 +86,6 @@ _POSSIBLE = {
     "binary": r"\\x.*",
 }
 
-_DAY_US = 86_400_000_000
-_EPOCH_DAY = 719_163  # the ordinal of 1970-01-01 in the proleptic Gregorian calendar
-_FIRST_DAY = 1 - _EPOCH_DAY  # 0001-01-01
-_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
-
-_ZONE = r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
-_DATE_REGEX = r"^\d{4}-\d\d-\d\d$"
-_TIMESTAMP_REGEX = r"^\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?$"
-_ZONED_REGEX = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?" + _ZONE
-
-_RARE = re.compile(
-    r"(?P<year>\d{4,7})-(?P<month>\d\d)-(?P<day>\d\d)"
-    r"(?:[ T](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,6}))?)?"
-    r"(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?)?"
-    r"(?P<bc> BC)?"
-)
-
 
 def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Exact decimals from `12.30`, `.5`, `+7`, `1.2e3`; NULL stays NULL.
@@ -115,7 +106,7 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
         if longest <= WIDE_DIGITS - kind.scale:
             return through_wide(text, kind)
     cast = partial(through_wide, kind=kind)
-    return cast_by_form(text, _USUAL_DECIMAL_REGEX, cast, kind)
+    return cast_by_form(text, _USUAL_DECIMAL_REGEX, cast, _read_decimal, kind)
 
 
 def through_wide(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -156,117 +147,6 @@ def is_special(values: pa.Array) -> pa.Array:
     return pc.or_(pc.invert(pc.is_finite(values)), pc.equal(values, pa.scalar(0, values.type)))
 
 
-def require_year(array: pa.Array) -> None:
-    """Raise ValueError if there may be a year 0 in what pyarrow itself read; for any type.
-
-    There is none in PostgreSQL. An instant within a day of it is refused too, as its zone may
-    have brought it there or away: the text shows, to `to_timestamp`.
-    """
-    if not pa.types.is_temporal(array.type):
-        return
-    limit = _FIRST_DAY if pa.types.is_date32(array.type) else (_FIRST_DAY + 1) * _DAY_US
-    earliest = pc.min(array).value
-    if earliest is not None and earliest < limit:
-        raise ValueError("perhaps a year 0")
-
-
-def to_date(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Dates from `2020-01-02`; years of more than four digits and ` BC` too. Raises ValueError."""
-    _refuse_year_zero(text)
-    with contextlib.suppress(pa.ArrowInvalid):
-        return pc.cast(text, kind)
-    return cast_by_form(text, _DATE_REGEX, lambda usual: pc.cast(usual, kind), kind)
-
-
-def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Timestamps from `2020-01-02 03:04:05.678`, with a zone if the type has one; see `to_date`.
-
-    An instant without a zone is in UTC. Raises ValueError, also for a zone in a `timestamp_ntz`.
-    """
-
-    def cast_local(part: pa.Array) -> pa.Array:
-        return pc.cast(part, pa.timestamp("us")).cast(kind)
-
-    _refuse_year_zero(text)
-    with contextlib.suppress(pa.ArrowInvalid):
-        return cast_local(text)
-    if kind.tz is None:
-        return cast_by_form(text, _TIMESTAMP_REGEX, cast_local, kind)
-    with contextlib.suppress(pa.ArrowInvalid):
-        return pc.cast(text, kind)
-    no_text = pa.scalar(None, pa.string())
-    zoned = pc.match_substring_regex(text, _ZONED_REGEX)
-    with_zone = pc.cast(pc.if_else(zoned, text, no_text), kind)
-    others = pc.if_else(zoned, no_text, text)
-    without = cast_by_form(others, _TIMESTAMP_REGEX, cast_local, kind)
-    return pc.coalesce(with_zone, without)
-
-
-def _refuse_year_zero(text: pa.Array) -> None:
-    # Of years in four digits, which pyarrow reads; `_day` sees to the others.
-    if pc.any(pc.starts_with(text, "0000-")).as_py():
-        raise ValueError("there is no year 0")
-
-
-def cast_by_form(
-    text: pa.Array, usual_regex: str, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType
-) -> pa.Array:
-    """The texts as values of `kind`; NULL stays NULL.
-
-    `cast` is called for those of the usual form; each other distinct one is read once, by Python.
-    Raises ValueError.
-    """
-    # Gives the value, or the number that stands for a date or timestamp.
-    read_rare = _read_decimal if pa.types.is_decimal(kind) else _read_time
-    usual = pc.match_substring_regex(text, usual_regex)
-    values = cast(pc.if_else(usual, text, pa.scalar(None, pa.string())))
-    rare = pc.unique(pc.filter(text, pc.invert(usual)))
-    try:
-        read = pa.array([read_rare(value, kind) for value in rare.to_pylist()], kind)
-    except OverflowError as exc:
-        raise ValueError("a year out of range") from exc
-    return pc.coalesce(values, pc.take(read, pc.index_in(text, value_set=rare)))
-
-
-def _read_time(text: str, kind: pa.DataType) -> int:
-    match = _RARE.fullmatch(text)
-    if match is None:
-        raise ValueError("not a date or timestamp")
-    found = match.groupdict()
-    if pa.types.is_date32(kind):
-        if found["hour"] is not None:
-            raise ValueError("a date has no time")
-        return _day(found)
-    if kind.tz is None and found["zone"] is not None:
-        raise ValueError("a timestamp_ntz has no zone")
-    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    fraction = int((found["fraction"] or "").ljust(6, "0"))
-    local = _day(found) * _DAY_US + _time_us(hour, minute, second) + fraction
-    zone = found["zone"] or "Z"
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    offset = _time_us(int(digits[:2]), int(digits[2:]))
-    return local + offset if zone[0] == "-" else local - offset
-
-
-def _day(found: dict[str, Any]) -> int:
-    """Days since 1970-01-01, in the proleptic Gregorian calendar as Spark and PostgreSQL count."""
-    year = int(found["year"])
-    if year == 0:
-        raise ValueError("there is no year 0")
-    if found["bc"]:
-        year = 1 - year
-    # The calendar repeats every 400 years: reckon with a year that Python knows.
-    cycles, in_cycle = divmod(year - 1, _CYCLE_YEARS)
-    known = dt.date(in_cycle + 1, int(found["month"]), int(found["day"]))
-    return cycles * _CYCLE_DAYS + known.toordinal() - _EPOCH_DAY
-
-
-def _time_us(hour: int, minute: int, second: int = 0) -> int:
-    """Microseconds since midnight. Raises ValueError if there is no such time of day."""
-    dt.time(hour, minute, second)
-    return (hour * 3600 + minute * 60 + second) * 1_000_000
-
-
 def convert(text: pa.Array, data_type: str) -> pa.Array:
     """A column of text as values of its type; NULL stays NULL.
 
@@ -276,10 +156,10 @@ def convert(text: pa.Array, data_type: str) -> pa.Array:
     if data_type == "string":
         return text
     converter, arrow_kind = _CONVERTERS[data_type.partition("(")[0]], arrow_type(data_type)
-    if converter in (to_decimal, to_float):
+    if converter in _AT_ONCE:
         # All such columns come here: spare those that have no white space the pass over it.
         with contextlib.suppress(ValueError):
-            return converter(text, arrow_kind)
+            return _AT_ONCE[converter](text, arrow_kind)
     return converter(pc.ascii_trim_whitespace(text), arrow_kind)
 
 
@@ -311,7 +191,13 @@ def _require(holds: pa.Array) -> None:
         raise ValueError("a value is not of the column's type")
 
 
-_CONVERTERS: dict[str, Callable[[pa.Array, Any], pa.Array]] = {
+_Converter = Callable[[pa.Array, Any], pa.Array]
+_AT_ONCE: dict[_Converter, _Converter] = {
+    to_decimal: to_decimal,
+    to_float: to_float,
+    to_timestamp: to_timestamp_at_once,
+}
+_CONVERTERS: dict[str, _Converter] = {
     "boolean": _to_boolean,
     **dict.fromkeys(INTEGERS, _to_integer),
     **dict.fromkeys(("float", "double"), to_float),
@@ -326,14 +212,13 @@ def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | N
     """The column with NULL for values that are not of the type, and a mask of those, if any."""
     with contextlib.suppress(ValueError):
         return convert(text, data_type), None
-    sure = pc.fill_null(pc.match_substring_regex(text, good_form(data_type)), True)
+    sure = pc.match_substring_regex(text, good_form(data_type))
     unsure = pc.unique(pc.filter(text, pc.invert(sure)))
-    possible = pc.match_substring_regex(unsure, possible_form(data_type))
-    tried = _bad_ones(pc.filter(unsure, possible), data_type)
-    bad = pa.concat_arrays([pc.filter(unsure, pc.invert(possible)), *tried])
-    is_bad = pc.is_in(text, value_set=bad)
-    good = pc.if_else(is_bad, pa.scalar(None, pa.string()), text)
-    return convert(good, data_type), is_bad
+    possible = unsure.filter(pc.match_substring_regex(unsure, possible_form(data_type)))
+    known = _converted(pc.if_else(sure, text, pa.scalar(None, pa.string())), data_type)
+    tried = _converted(possible, data_type)
+    values = pc.coalesce(known, tried.take(pc.index_in(text, value_set=possible)))
+    return values, pc.and_(text.is_valid(), values.is_null())
 
 
 def possible_form(data_type: str) -> str:
@@ -352,12 +237,12 @@ def good_form(data_type: str) -> str:
     return rf"^[+-]?{whole}(?:\.[0-9]{{0,{kind.scale}}})?$"
 
 
-def _bad_ones(values: pa.Array, data_type: str) -> list[pa.Array]:
-    """The values that do not convert, by halving: few are bad, or few are distinct."""
+def _converted(values: pa.Array, data_type: str) -> pa.Array:
+    """The values, NULL for those that do not convert; by halving: few are bad, or few distinct."""
     with contextlib.suppress(ValueError):
-        convert(values, data_type)
-        return []
-    if len(values) == 1:
-        return [values]
+        return convert(values, data_type)
+    if len(values) <= 1:
+        return pa.nulls(len(values), arrow_type(data_type))
     half = len(values) // 2
-    return _bad_ones(values[:half], data_type) + _bad_ones(values[half:], data_type)
+    halves = values[:half], values[half:]
+    return pa.concat_arrays([_converted(part, data_type) for part in halves])

@@ -32,7 +32,6 @@ from dbt.adapters.mzs3.csv_source.executor.convert import (
     convert,
     convert_good,
     is_special,
-    require_year,
 )
 from dbt.adapters.mzs3.csv_source.executor.encoding import (
     invalid_utf8,
@@ -68,13 +67,15 @@ from dbt.adapters.mzs3.csv_source.executor.records import (
     first_record,
 )
 from dbt.adapters.mzs3.csv_source.executor.stream import Read
+from dbt.adapters.mzs3.csv_source.executor.times import require_year
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import counted
 
 FIRST_READ_BYTES = 64 * 1024
 
-# pyarrow's reader takes decimals out of range for other numbers, and does not know binary.
-_ALWAYS_AS_TEXT = ("binary", "decimal")
+# pyarrow's reader takes decimals out of range for other numbers, and an hour without minutes for
+# a timestamp, and does not know binary.
+_ALWAYS_AS_TEXT = ("binary", "decimal", "timestamp")
 
 
 @dataclass(frozen=True)
@@ -308,7 +309,8 @@ class Decoder:
 
 def _certain(array: pa.Array) -> pa.Array:
     """The array. Raises ValueError for what pyarrow also makes of text that PostgreSQL refuses."""
-    require_year(array)
+    if pa.types.is_date32(array.type):
+        require_year(array)
     if pa.types.is_floating(array.type) and pc.any(is_special(array)).as_py():
         raise ValueError("a special value, perhaps from a number out of range")
     return array
