@@ -1,13 +1,16 @@
 """Parquet objects: whatever table is written, its rows are read, and no more than a part held."""
 
 import io
+import re
+import struct
+from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow.parquet import encryption
 from support.examples import examples
@@ -111,6 +114,76 @@ def test_old_timestamps_of_96_bits_are_right_in_any_year():
     assert read_all(FORM, data) == [(one,) for one in instants]
     zoned = [(one.replace(tzinfo=timezone.utc),) for one in instants]
     assert read_all(FORM, data, {"t": "timestamp"}) == zoned
+
+
+FIRST_DAY = 2_440_588  # of 1970, as INT96 counts days
+DAY_NS = 86_400 * 10**9
+
+
+def file_of_int96(*instants: tuple[int, int], names: Sequence[str] = ("t",)) -> bytes:
+    """A file of these days and nanoseconds, which no writer of today's makes of them."""
+    known = [datetime(2001, 1, 1, microsecond=n) for n in range(len(instants))]
+    columns = [pa.array(known, pa.timestamp("us")) for _ in names]
+    data = file_of(
+        pa.table(columns, names=list(names)),
+        use_deprecated_int96_timestamps=True,
+        compression="none",
+        use_dictionary=False,
+        store_schema=False,
+    )
+    for number, (day, nanos) in enumerate(instants):
+        written = struct.pack("<QI", number * 1000, FIRST_DAY + (known[0] - EPOCH).days)
+        assert data.count(written) == len(names)
+        data = data.replace(written, struct.pack("<QI", nanos % 2**64, day % 2**32))
+    return data
+
+
+EPOCH = datetime(1970, 1, 1)
+LAST_DAY, LAST_NANOS = divmod((2**63 - 1) * 1000, DAY_NS)
+instants = st.tuples(
+    st.one_of(
+        st.integers(1, 2**31 - 1),
+        st.integers(-(2**31), -1),
+        st.integers(FIRST_DAY - 800_000, FIRST_DAY + 3_000_000),
+        st.integers(FIRST_DAY + LAST_DAY - 1, FIRST_DAY + LAST_DAY + 2),
+    ),
+    st.one_of(st.integers(0, DAY_NS - 1), st.sampled_from([0, LAST_NANOS, DAY_NS - 1])),
+)
+
+
+@examples(150)
+@given(st.lists(instants, min_size=1, max_size=9))
+# Spark writes the year 290000 so: its day wraps.
+@example([(FIRST_DAY, 0), (-105_862_233, 65_316_774_522_880_000 % DAY_NS)])
+# Read as microseconds, it would be one of the year 1683.
+@example([(-20_000_000, 5)])
+@example([(FIRST_DAY + LAST_DAY, LAST_NANOS), (FIRST_DAY + LAST_DAY + 1, 0)])
+def test_an_old_timestamp_is_right_or_an_error(pairs):
+    micros = [(day - FIRST_DAY) * 86_400_000_000 + nanos // 1000 for day, nanos in pairs]
+    beyond = [n for n, (day, _) in enumerate(pairs) if day < 0 or micros[n] // 10**6 > LAST_SECOND]
+    data = file_of_int96(*pairs)
+    for wanted in ("timestamp_ntz", "timestamp"):
+        decoder = FORM.decoder(("t",), (Column("c", wanted),))
+        if not beyond:
+            (records,) = decoder(stored(data))
+            assert records.batch.column(0).cast(pa.int64()).to_pylist() == micros
+            continue
+        with pytest.raises(ObjectError) as raised:
+            list(decoder(stored(data)))
+        assert raised.value.record == beyond[0] + 1
+        assert re.fullmatch(
+            rf"column c: \d+ s from 1970-01-01 on is not a {wanted}", raised.value.problem
+        )
+
+
+LAST_SECOND = (2**63 - 1) // 10**6 - 1
+
+
+def test_old_timestamps_in_fields_of_the_same_name():
+    data = file_of_int96((FIRST_DAY, 0), (-7, 0), names=("x", "x"))
+    problem = problem_of(FORM, data, {"a": "timestamp", "b": "timestamp"}, ("x", "x"))
+    assert problem.record == 2
+    assert problem.problem.startswith("column a: ")
 
 
 def test_a_field_that_is_not_pinned_is_not_fetched():

@@ -203,7 +203,10 @@ def _shown(value: pa.Scalar) -> str:
         value = pc.cast(value, pa.timestamp("ms"))  # shows a time of day, if that's what is wrong
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         value = pc.cast(value, pa.timestamp(kind.unit, tz="UTC"))  # whatever the zone's name
-    return shown(pc.cast(value, pa.string()).as_py(), quoted=False)
+    text = pc.cast(value, pa.string()).as_py()
+    if text.startswith("<value out of range"):
+        text = f"{value.value} {value.type.unit} from 1970-01-01 on"
+    return shown(text, quoted=False)
 
 
 def own_type(kind: pa.DataType) -> str | None:
