@@ -151,14 +151,13 @@ def test_a_verdict_is_the_same_beside_any_other(data_type, data):
     assert by_schema(texts, data_type) == expected[:stop]
 
 
-@pytest.mark.parametrize("data_type", TYPES)
-def test_a_verdict_is_the_same_in_every_pair(data_type):
-    texts = TYPES[data_type] or [
-        *DAYS,
-        *("2024-01-05" + hour for hour in HOURS),
-        *("2024-01-05 10:30" + zone for zone in ZONES),
-        *("2024-01-05 10" + zone for zone in ZONES),
-        *("2024-01-05 10:30" + end for end in ENDS),
+@pytest.mark.parametrize("data_type", [kind for kind in TYPES if TYPES[kind] is None])
+def test_a_time_s_verdict_is_the_same_in_every_pair(data_type):
+    texts = [
+        *("2024-01-05", "10000-01-01", "0044-03-15 BC", "0000-01-01", "٢٠٢٤-٠١-٠٥", "x"),
+        *("2024-01-05" + hour for hour in HOURS[:8] + HOURS[9:14]),
+        *("2024-01-05 10:30" + zone for zone in ZONES[:8]),
+        *("2024-01-05 10" + zone for zone in ("", "Z", "+01", "+0130", "+01:30")),
     ]
     single = {text: _good(text, data_type) for text in texts}
     for first, second in itertools.permutations(dict.fromkeys(texts), 2):
