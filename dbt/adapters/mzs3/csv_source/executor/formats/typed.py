@@ -204,8 +204,8 @@ def _shown(value: pa.Scalar) -> str:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         value = pc.cast(value, pa.timestamp(kind.unit, tz="UTC"))  # whatever the zone's name
     text = pc.cast(value, pa.string()).as_py()
-    if text.startswith("<value out of range"):
-        text = f"{value.value} {value.type.unit} from 1970-01-01 on"
+    if text.startswith("<"):  # out of range, to pyarrow's calendar
+        text = f"{value.value} {value.type.unit} since 1970"
     return shown(text, quoted=False)
 
 
