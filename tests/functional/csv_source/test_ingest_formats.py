@@ -127,12 +127,15 @@ def test_json_lines_with_exact_numbers_nested_values_and_rejects(lake):
         b'{"items": [], "at": null, "amount": "0.10", "id": 2}',
         b'{"id": 3, "amount": 1, "items": []}',
         b'{"id": 4.0, "amount": 1, "at": null, "items": []}',
+        # Another one beside it is what shows that an hour alone is none.
+        b'{"id": 5, "amount": 1, "at": "2024-01-05 10", "items": []}',
+        b'{"id": 6, "amount": 1, "at": "10000-01-01 00:00:00.000001000+01", "items": []}',
     ]
     lake.put("1.jsonl", b"\n".join(lines))
     lake.put("2.jsonl.gz", gzip.compress(b'{"id": 5, "amount": 2, "at": null, "items": null}\n'))
     lake.put("3.jsonl", b"")
     report = lake.ingest()
-    assert (report.objects, report.rows, report.rejected) == (3, 3, 2)
+    assert (report.objects, report.rows, report.rejected) == (3, 4, 3)
     assert lake.rows("id", "amount", "items") == [
         (
             "1.jsonl",
@@ -142,6 +145,7 @@ def test_json_lines_with_exact_numbers_nested_values_and_rejects(lake):
             '[{"sku": "a", "n": 2}]',
         ),
         ("1.jsonl", 2, 2, Decimal("0.1"), "[]"),
+        ("1.jsonl", 6, 6, Decimal(1), "[]"),
         ("2.jsonl.gz", 1, 5, Decimal(2), None),
     ]
     frame = lake.spark.table(lake.relations.source)
@@ -151,7 +155,10 @@ def test_json_lines_with_exact_numbers_nested_values_and_rejects(lake):
     assert [(row["record"], row["line"], row["column"], row["error"]) for row in rejects] == [
         (3, 3, None, "the record has other keys than the header: 'at' is missing"),
         (4, 4, "id", "column id: 4.0 is not a bigint"),
+        (5, 5, "at", "column at: '2024-01-05 10' is not a timestamp"),
     ]
+    (far,) = frame.where("id = 6").selectExpr("unix_micros(at)").first()
+    assert far == 253_402_300_800_000_001 - 3_600_000_000
 
 
 @pytest.mark.slow

@@ -240,6 +240,8 @@ class Decoder:
         text = parse(data, layout, self._all_text, self._dialect).columns
         batch = self._batch(map(convert, text, [column.data_type for column in self.columns]))
         for index, (array, column) in enumerate(zip(text, self.columns, strict=True)):
+            if index in self._as_text:
+                continue
             try:
                 _certain(pc.cast(array, arrow_type(column.data_type)))
             except ValueError:
