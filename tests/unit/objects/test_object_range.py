@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dbt.adapters.mzs3.aws.body import TransportError
 from dbt.adapters.mzs3.objects.reader import MAX_RESUMES, ObjectStream, ReplacedError
 
 DATA = bytes(range(256)) * 4
@@ -75,7 +76,7 @@ def test_a_broken_connection_is_resumed_at_the_byte_reached() -> None:
 
 def test_without_progress_it_gives_up() -> None:
     store = Store([5] + [0] * 20)
-    with pytest.raises(ConnectionResetError):
+    with pytest.raises(TransportError, match="ConnectionResetError: the connection broke"):
         part(store, 0, 10)
     assert len(store.asked) == 1 + MAX_RESUMES
 

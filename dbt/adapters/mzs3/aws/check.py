@@ -12,16 +12,19 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from dbt.adapters.mzs3.aws.body import get_object
 from dbt.adapters.mzs3.aws.client import aws_client, s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import (
     MISSING_CODES,
     REFUSED_CODES,
+    UNMET_CODES,
     AwsFailure,
     describe,
     error_code,
     is_denied,
     nothing_works,
+    on_condition,
 )
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.upload_part import content_md5
@@ -125,8 +128,8 @@ def _of_uploads(check: Callable[..., Check], client: Any, target: dict[str, str]
 def _of_object(
     check: Callable[..., Check], client: Any, target: dict[str, str], lists: bool
 ) -> list[Check]:
-    def get_object() -> None:
-        client.get_object(**target)["Body"].read()
+    def fetch() -> None:
+        get_object(client, **target)["Body"].read()
 
     # What could not be removed again is not written: S3 lets those who may delete an object
     # delete one that is not there.
@@ -134,17 +137,20 @@ def _of_object(
     delete = check(DELETE, delete_object)
     if delete.problem is None:
         md5 = content_md5(b"")  # buckets with Object Lock refuse it otherwise
-        put = check(PUT, partial(client.put_object, **target, Body=b"", ContentMD5=md5))
+        write = partial(client.put_object, **target, Body=b"", ContentMD5=md5)
+        # As exports write: a bucket's policy may demand a condition. It is refused where a first
+        # request was not, whose answer was lost.
+        put = check(PUT, partial(on_condition, write, IfNoneMatch="*"), fine=UNMET_CODES)
     else:
         put = Check(PUT, "as what it writes could not be deleted", tried=False)
     if put.problem is None:
         try:
-            get = check(GET, get_object)
+            get = check(GET, fetch)
         finally:
             stays = ". s3://{Bucket}/{Key} is left there".format(**target)
             delete = check(DELETE, delete_object, stays)
     elif lists:
-        get = check(GET, get_object, fine=MISSING_CODES)
+        get = check(GET, fetch, fine=MISSING_CODES)
     else:  # S3 denies then whether the object is there, and so all about it
         why = "as there is no object to get, nor s3:ListBucket to be told so"
         get = Check(GET, why, tried=False)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from dbt.adapters.mzs3.errors import S3Error
+
+Answer = TypeVar("Answer")
 
 DENIED_CODES = frozenset(
     {"AccessDenied", "AccessDeniedException", "403", "Forbidden", "AllAccessDisabled"}
 )
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket", "NoSuchUpload"})
+UNMET_CODES = frozenset({"PreconditionFailed", "412"})
+"""Of a request whose condition does not hold."""
+CONFLICT_CODES = frozenset({"ConditionalRequestConflict", "409"})
+"""Of a request with a condition that came beside another one for the key."""
+UNKNOWN_CONDITION_CODES = frozenset({"NotImplemented", "501"})
+"""Of a store that does not know the condition of a request, and so has not done it."""
 QUEUE_MISSING_CODES = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
 _THROTTLED = frozenset(
     {
@@ -95,10 +104,14 @@ _ADVICE = {
     frozenset({"EndpointConnectionError", "ConnectTimeoutError"}): (
         "; check the endpoint and the region under aws_connections in the profile"
     ),
+    frozenset({"ResponseParserError"}): (
+        "; it is not S3's, but a proxy's, say, or of a page for people: check the endpoint under "
+        "aws_connections in the profile"
+    ),
     REFUSED_CODES: "; check the keys under aws_connections in the profile",
 }
 
-AwsFailure = (ClientError, BotoCoreError)
+AwsFailure = (ClientError, BotoCoreError, ResponseParserError)
 """All that boto3 raises for a request, to catch."""
 
 
@@ -136,10 +149,22 @@ def nothing_works(exc: BaseException) -> bool:
     return not isinstance(exc, ClientError) or error_code(exc) in codes
 
 
+def on_condition(request: Callable[..., Answer], **condition: str) -> Answer:
+    """The answer to a request with the condition; without it, from a store that knows none."""
+    try:
+        return request(**condition)
+    except AwsFailure as exc:
+        if error_code(exc) not in UNKNOWN_CONDITION_CODES:
+            raise
+    return request()
+
+
 def reason_of(exc: Exception) -> str:
-    """The answer's `code: message`, or boto3's text where there was no answer."""
+    """The answer's `code: message`, or boto3's text in one line where there was no answer."""
+    if isinstance(exc, ResponseParserError):
+        return f"the answer can't be read: {str(exc).splitlines()[0]}"
     if not isinstance(exc, ClientError):
-        return str(exc)
+        return " ".join(str(exc).split())
     said = str(exc.response.get("Error", {}).get("Message", "")).strip() or "no message"
     return f"{error_code(exc)}: {said}"
 

@@ -13,7 +13,14 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, explained, is_missing
+from dbt.adapters.mzs3.aws.failures import (
+    UNMET_CODES,
+    AwsFailure,
+    describe,
+    error_code,
+    explained,
+    is_missing,
+)
 from dbt.adapters.mzs3.aws.location import named_target
 from dbt.adapters.mzs3.config.values import ConfigReader
 from dbt.adapters.mzs3.errors import LocationError
@@ -201,7 +208,7 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
 
 
 def _unreadable(exc: Exception) -> str:
-    if isinstance(exc, ReplacedError) or error_code(exc) in ("PreconditionFailed", "412"):
+    if isinstance(exc, ReplacedError) or error_code(exc) in UNMET_CODES:
         return "it was replaced while it was read; verify again"
     if is_missing(exc):
         return "it was removed while it was read; verify again"

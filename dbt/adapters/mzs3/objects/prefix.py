@@ -6,12 +6,20 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
+from botocore.exceptions import ClientError
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.aws.body import get_object
+from dbt.adapters.mzs3.aws.failures import (
+    AwsFailure,
+    describe,
+    error_code,
+    is_missing,
+    on_condition,
+)
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.upload_part import content_md5
 
@@ -115,17 +123,12 @@ class Prefix:
     def read_version(self, name: str) -> tuple[bytes, str] | None:
         """As `read`, with the ETag."""
         try:
-            found = self.client.get_object(Bucket=self.location.bucket, Key=self.key(name))
+            found = get_object(self.client, Bucket=self.location.bucket, Key=self.key(name))
         except AwsFailure as exc:
             if is_missing(exc):
                 return None
             raise
-        try:
-            return found["Body"].read(), found["ETag"]
-        except BotoCoreError:
-            raise
-        except Exception as exc:  # urllib3's, of which boto3 lets some through
-            raise ResponseStreamingError(error=exc) from exc
+        return found["Body"].read(), found["ETag"]
 
     def write(self, name: str, body: bytes, **condition: str) -> str:
         """Write a small JSON object below the location; returns its ETag."""
@@ -163,12 +166,21 @@ class Prefix:
             for part in page.get("Parts", [])
         }
 
-    def complete(self, key: str, upload_id: str, etags: Sequence[str]) -> str:
-        """Make an object of a multipart upload's parts, given in order; its ETag."""
+    def complete(self, key: str, upload_id: str, etags: Sequence[str], **condition: str) -> str:
+        """Make an object of a multipart upload's parts, given in order; its ETag.
+
+        The condition is as for `write`; a store that does not know it does without.
+        """
         parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(etags, 1)]
-        complete: Any = self.client.complete_multipart_upload
-        upload = {"Bucket": self.location.bucket, "Key": key, "UploadId": upload_id}
-        return str(complete(**upload, MultipartUpload={"Parts": parts}).get("ETag", ""))
+        complete = partial(
+            _tried_again,
+            self.client.complete_multipart_upload,
+            Bucket=self.location.bucket,
+            Key=key,
+            UploadId=upload_id,
+            MultipartUpload={"Parts": parts},
+        )
+        return str(on_condition(complete, **condition).get("ETag", ""))
 
     def abort(self, key: str, upload_id: str) -> None:
         """Abort a multipart upload, if it is still there."""

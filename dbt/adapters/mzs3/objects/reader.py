@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError
 
+from dbt.adapters.mzs3.aws.body import Body, TransportError, get_object
+
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
@@ -109,7 +111,7 @@ class ObjectStream:
 
     The version is that of `etag`, or of the first answer. `span` is the range of bytes to read,
     as in `range`. A connection that breaks is resumed at the byte reached, at most `MAX_RESUMES`
-    times without progress. Reading raises ReplacedError, WrongPartError, AwsFailure, or OSError.
+    times without progress. Reading raises ReplacedError, WrongPartError, or AwsFailure.
     """
 
     client: S3Client
@@ -124,29 +126,35 @@ class ObjectStream:
         self.etag = self.etag and self.etag.strip('"')
         # Where reading goes on, and where it ends; without a span the first answer says that.
         self.position, self._end = self.span or (0, 0)
-        self._body: Any = None
+        self._body: Body | None = None
 
     def read(self, size: int) -> bytes:
         """At least one byte and up to `size`; b"" at the end."""
         failures = 0
         while True:
             try:
-                if self._body is None:
-                    self._open()
-                if self.position >= self._end:
-                    return b""
-                data: bytes = self._body.read(min(size, self._end - self.position))
-                if not data:
-                    raise ConnectionResetError("the connection ended early")
-            except (BotoCoreError, OSError, ReplacedError) as exc:
+                data = self._next(size)
+            except (ReplacedError, WrongPartError):
+                self.close()
+                raise
+            except BotoCoreError:
                 self.close()
                 failures += 1
-                if failures > MAX_RESUMES or isinstance(exc, (ReplacedError, WrongPartError)):
+                if failures > MAX_RESUMES:
                     raise
                 self.pause(FIRST_PAUSE_S * 2 ** (failures - 1))
             else:
                 self.position += len(data)
                 return data
+
+    def _next(self, size: int) -> bytes:
+        body = self._body or self._open()
+        if body is None or self.position >= self._end:
+            return b""
+        data = body.read(min(size, self._end - self.position))
+        if not data:
+            raise TransportError(reason="the connection ended early")
+        return data
 
     def rest(self) -> bytes:
         """All remaining bytes, in memory."""
@@ -158,16 +166,17 @@ class ObjectStream:
             self._body.close()
             self._body = None
 
-    def _open(self) -> None:
+    def _open(self) -> Body | None:
+        """The answer's body from the position on, or None at the end."""
         request: dict[str, Any] = {"Bucket": self.bucket, "Key": self.key}
         if self.etag is not None:
             request["IfMatch"] = f'"{self.etag}"'
         if self.position or self.span:
             if self.position >= self._end:
-                return
+                return None
             last = self._end - 1 if self.span else ""
             request["Range"] = f"bytes={self.position}-{last}"
-        answer = self.client.get_object(**request)
+        answer = get_object(self.client, **request)
         self._body = answer["Body"]
         # A store or a proxy may leave the conditions and the range of a request out of account.
         etag = answer["ETag"].strip('"')
@@ -184,6 +193,7 @@ class ObjectStream:
             # Of later answers one may be a shorter part; then the next is asked for.
             self._end = answer["ContentLength"]
         self.etag = etag
+        return self._body
 
 
 def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:

@@ -11,6 +11,7 @@ from support.format_files import EACH, ROWS, files
 from support.memory_s3 import failure
 from support.readable_s3 import PREFIX, Body, ReadableS3
 
+from dbt.adapters.mzs3.aws.body import TransportError
 from dbt.adapters.mzs3.export.verify_copy import CHUNK_BYTES, ObjectFile, content_of
 from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.objects import reader
@@ -106,7 +107,7 @@ def test_what_is_broken_has_a_hash_and_no_rows(stored, name, reason):
 
 @pytest.mark.parametrize("file_format", EACH)
 def test_a_connection_that_stays_broken_is_not_the_objects_fault(file_format):
-    with pytest.raises(ConnectionResetError):
+    with pytest.raises(TransportError, match="ConnectionResetError"):
         of_format(file_format, breaks=[5] + [0] * 20)
 
 

@@ -6,9 +6,10 @@ from functools import partial
 import pytest
 from support.readable_s3 import PREFIX, ReadableS3
 
+from dbt.adapters.mzs3.aws.body import TransportError
 from dbt.adapters.mzs3.export.verify_copy import ObjectFile
 from dbt.adapters.mzs3.objects import reader
-from dbt.adapters.mzs3.objects.reader import MAX_RESUMES, ReplacedError
+from dbt.adapters.mzs3.objects.reader import MAX_RESUMES, ReplacedError, WrongPartError
 
 CONTENT = bytes(range(256)) * 4
 KEY = PREFIX + "x"
@@ -53,10 +54,10 @@ def test_a_broken_connection_is_resumed_at_the_byte_reached(s3):
 def test_only_so_often_without_progress(s3):
     s3.breaks[KEY] = [10] + [0] * (MAX_RESUMES + 1)
     file = opened(s3)
-    with pytest.raises(ConnectionResetError):
+    with pytest.raises(TransportError, match="ConnectionResetError"):
         file.read(100)
     assert len(s3.asked) == 1 + MAX_RESUMES
-    assert isinstance(file.failure, ConnectionResetError)
+    assert isinstance(file.failure, TransportError)
 
 
 def test_a_replaced_object_is_noticed_also_by_a_store_without_conditions(s3):
@@ -71,7 +72,7 @@ def test_a_replaced_object_is_noticed_also_by_a_store_without_conditions(s3):
 def test_a_store_that_ignores_ranges_is_no_store_to_resume_from(s3):
     s3.breaks[KEY] = [100]
     s3.honours_range = False
-    with pytest.raises(OSError, match="asked for it from byte 100 on, the store sent another"):
+    with pytest.raises(WrongPartError, match="asked for it from byte 100 on"):
         opened(s3).read(1000)
 
 
@@ -81,5 +82,5 @@ def test_an_answer_that_is_too_short_is_no_end(s3):
     s3.get_object = partial(s3.get_object, IfMatch=None)
     s3.etag = lambda key: listed.etag
     file = ObjectFile(s3.prefix, listed)
-    with pytest.raises(OSError, match=r"the connection ended early|the store sent another"):
+    with pytest.raises((TransportError, WrongPartError)):
         file.read(1024)

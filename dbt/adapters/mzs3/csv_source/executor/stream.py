@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.mzs3.aws.client import recent_s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing, reason_of
+from dbt.adapters.mzs3.aws.failures import (
+    UNMET_CODES,
+    AwsFailure,
+    describe,
+    error_code,
+    is_missing,
+    reason_of,
+)
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     GONE,
     NOT_READ,
@@ -60,13 +67,13 @@ class ObjectReader(ObjectStream):
         """Up to `size` bytes, at least one; b"" at the end."""
         try:
             return super().read(size)
-        except (*AwsFailure, ReplacedError, OSError) as exc:
+        except (*AwsFailure, ReplacedError, WrongPartError) as exc:
             raise read_problem(exc, self) from exc
 
 
 def read_problem(exc: Exception, stream: ObjectStream) -> ObjectError:
     """What is wrong with an object that could not be read further, and what to do."""
-    if isinstance(exc, ReplacedError) or error_code(exc) in ("PreconditionFailed", "412"):
+    if isinstance(exc, ReplacedError) or error_code(exc) in UNMET_CODES:
         problem = f"it was replaced after it was listed: its ETag is no longer {stream.etag}"
         advice = "Do not overwrite objects while they are ingested; run again to list it anew"
         return ObjectError(problem, advice, cause=GONE)

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from dbt.adapters.mzs3.aws.body import get_object
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_denied, is_missing
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo
@@ -262,7 +263,7 @@ def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ObjectIn
 def _require_bucket(client: S3Client, bucket: str, key: str) -> None:
     """A HEAD does not tell a missing key from a missing bucket; the answer to a GET does."""
     try:
-        client.get_object(Bucket=bucket, Key=key)["Body"].close()
+        get_object(client, Bucket=bucket, Key=key)["Body"].close()
     except AwsFailure as exc:
         if error_code(exc) == "NoSuchBucket":
             doing = f"looking for s3://{bucket}/{key}"

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
+from dbt.adapters.mzs3.aws.body import get_object
 from dbt.adapters.mzs3.aws.client import s3_now, time_of
 from dbt.adapters.mzs3.aws.failures import (
+    CONFLICT_CODES,
     DENIED_CODES,
     READS_OBJECT,
     REFUSED_CODES,
+    UNMET_CODES,
     AwsFailure,
     RoleError,
     describe,
@@ -35,9 +38,8 @@ if TYPE_CHECKING:
 STATE = "_shard.json"
 ATTEMPTS = 10
 _LONGEST_WAIT_S = 2.0
-_CONFLICT_CODES = frozenset({"ConditionalRequestConflict", "409"})
 _MAY_BE_WRITTEN = ". It may have been written nevertheless, or may be yet"
-_LOST_CODES = _CONFLICT_CODES | {"PreconditionFailed", "412"}
+_LOST_CODES = CONFLICT_CODES | UNMET_CODES
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class StateStore:
         """The state, or None where there is no shard; ShardError if the object is no state."""
         bucket, key = self.prefix.location.bucket, self.prefix.key(STATE)
         try:
-            found = self.prefix.client.get_object(Bucket=bucket, Key=key)
+            found = get_object(self.prefix.client, Bucket=bucket, Key=key)
             data = found["Body"].read()
         except AwsFailure as exc:
             if _is_no_object(exc):
@@ -191,7 +193,7 @@ class StateStore:
             return found
         if (None if found is None else found.etag) == condition.get("IfMatch"):
             # What conflicts with our write may be our own first request.
-            is_lost = lost and not (error_code(exc) in _CONFLICT_CODES and _was_retried(exc))
+            is_lost = lost and not (error_code(exc) in CONFLICT_CODES and _was_retried(exc))
         else:
             is_lost = was_written is False  # and with another state there it can't come any more
         if is_lost:

@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import (
     READS_OBJECT,
+    UNMET_CODES,
     AwsFailure,
     describe,
     error_code,
@@ -23,7 +24,12 @@ from dbt.adapters.mzs3.aws.failures import (
 )
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.objects.prefix import ListedObject
-from dbt.adapters.mzs3.objects.reader import ObjectStream, RandomAccessFile, ReplacedError
+from dbt.adapters.mzs3.objects.reader import (
+    ObjectStream,
+    RandomAccessFile,
+    ReplacedError,
+    WrongPartError,
+)
 from dbt.adapters.mzs3.shard.executor.batch.footer import (
     MESSAGES,
     OTHERS,
@@ -50,7 +56,6 @@ _IF_DAMAGED = (
 
 # Of the end, where the footer is, as much is fetched at once as pyarrow asks for first.
 TAIL_BYTES = 64 * 1024
-_CHANGED = frozenset({"PreconditionFailed", "412"})
 
 
 class BatchError(ValueError):
@@ -303,8 +308,8 @@ def open_file(client: S3Client, bucket: str, file: ListedObject) -> RandomAccess
         try:
             with contextlib.closing(stream):
                 return stream.rest()
-        except (*AwsFailure, ReplacedError, OSError) as exc:
-            if isinstance(exc, ReplacedError) or is_missing(exc) or error_code(exc) in _CHANGED:
+        except (*AwsFailure, ReplacedError, WrongPartError) as exc:
+            if isinstance(exc, ReplacedError) or is_missing(exc) or error_code(exc) in UNMET_CODES:
                 raise ExecutorError(
                     f"{uri} is not the file that the shard's state named. If compact_shard has "
                     "removed it since this run began, run again, and have it keep files for more "
