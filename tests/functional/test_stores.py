@@ -13,9 +13,11 @@ from support.real_stores import STORE
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.aws.failures import CONFLICT_CODES, UNMET_CODES
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete, store_conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.upload.pending import PendingFile, complete
 
 BUCKET = "stores"
 RACES = 50
@@ -134,3 +136,63 @@ def test_a_listing_has_what_was_written_and_not_what_was_deleted(client: Any) ->
     for count, key in enumerate(keys, start=1):
         client.delete_object(Bucket=BUCKET, Key=key)
         assert listed() == keys[count:]
+
+
+def test_a_completion_replaces_nothing(client: Any) -> None:
+    client.put_object(Bucket=BUCKET, Key="taken", Body=b"old")
+    upload = opened(client, "taken", b"new")
+    with pytest.raises(ClientError, match="PreconditionFailed"):
+        client.complete_multipart_upload(**upload, IfNoneMatch="*")
+    assert content(client, "taken") == b"old"
+    still_open = {name: upload[name] for name in ("Bucket", "Key", "UploadId")}
+    assert len(client.list_parts(**still_open)["Parts"]) == 1
+    client.delete_object(Bucket=BUCKET, Key="taken")
+    client.complete_multipart_upload(**upload, IfNoneMatch="*")
+    assert content(client, "taken") == b"new"
+
+
+@pytest.mark.skipif(STORE is None, reason="moto's server does not compare before it completes")
+def test_a_completion_replaces_what_it_names(client: Any) -> None:
+    old = client.put_object(Bucket=BUCKET, Key="replaced", Body=b"old")["ETag"]
+    other = client.put_object(Bucket=BUCKET, Key="replaced", Body=b"other")["ETag"]
+    upload = opened(client, "replaced", b"new")
+    with pytest.raises(ClientError, match="PreconditionFailed"):
+        client.complete_multipart_upload(**upload, IfMatch=old)
+    client.complete_multipart_upload(**upload, IfMatch=other)
+    assert content(client, "replaced") == b"new"
+    client.delete_object(Bucket=BUCKET, Key="replaced")
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        client.complete_multipart_upload(**opened(client, "replaced", b"new"), IfMatch=other)
+
+
+def test_of_completions_at_once_one_creates(client: Any) -> None:
+    for race in range(RACES):
+        key = f"completed/{race}"
+        uploads = [opened(client, key, body) for body in (b"one", b"two")]
+        outcomes = at_once(
+            *(
+                lambda upload=upload: client.complete_multipart_upload(**upload, IfNoneMatch="*")
+                for upload in uploads
+            )
+        )
+        assert outcomes.count("ok") == 1
+        assert set(outcomes) <= {"ok", *UNMET_CODES, *CONFLICT_CODES}
+        assert content(client, key) == (b"one" if outcomes[0] == "ok" else b"two")
+
+
+def test_a_file_is_completed_by_whoever_and_however_often(client: Any) -> None:
+    prefix = Prefix(client, S3Location(BUCKET, "again/"))
+    for race in range(RACES):
+        key = f"again/{race}"
+        upload = opened(client, key, b"whole")
+        etags = tuple(part["ETag"] for part in upload["MultipartUpload"]["Parts"])
+        file = PendingFile(0, 1, key, upload["UploadId"], etags, 1, 5, "")
+        completed: list[str | None] = []
+
+        def once(file: PendingFile = file, completed: list[str | None] = completed) -> None:
+            completed.append(complete(prefix, file))
+
+        assert at_once(once, once) == ["ok", "ok"]
+        once()
+        assert None not in completed
+        assert content(client, key) == b"whole"

@@ -10,11 +10,14 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from botocore.exceptions import ClientError
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from support.real_stores import ACCESS_KEY_ID, SECRET_ACCESS_KEY
@@ -35,6 +38,8 @@ class Request:
     key: str
     query: dict[str, list[str]]
     body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """By name in small letters."""
 
     @property
     def action(self) -> str:
@@ -65,6 +70,25 @@ class Request:
 
 
 Rule = Callable[[Request], "bool | str"]
+
+
+def has_no_condition(request: Request) -> bool:
+    """What the policy of a bucket refuses that demands conditions: see docs/permissions.md."""
+    makes_object = request.action in {"PutObject", "CompleteMultipartUpload"}
+    conditions = {"if-none-match", "if-match"}.intersection(request.headers)
+    return makes_object and "tagging" not in request.query and not conditions
+
+
+def demanding_conditions(client: Any) -> Any:
+    """The client of a bucket in this process whose policy demands conditions."""
+
+    def refuse(model: Any, params: Any, **_: Any) -> None:
+        if not {"If-None-Match", "If-Match"}.intersection(params["headers"]):
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, model.name)
+
+    for action in ("PutObject", "CopyObject", "CompleteMultipartUpload"):
+        client.meta.events.register(f"before-call.s3.{action}", refuse)
+    return client
 
 
 class Fault(Enum):
@@ -163,7 +187,8 @@ class FaultyS3:
                 if fault in (Fault.RESET, Fault.CUT):
                     self._reset()
                     return
-                request = Request(self.command, parts.path, query, body)
+                names = {name.lower(): value for name, value in self.headers.items()}
+                request = Request(self.command, parts.path, query, body, names)
                 proxy.seen.append(request)
                 proxy.watch(request)
                 if refused := proxy.deny(request):

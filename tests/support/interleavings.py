@@ -32,7 +32,7 @@ Program = Callable[[Ask], Any]
 CRASHED = "crashed"
 ALL_FAULTS = ("crash", "refused", "lost", "repeated")
 DECLINED = "declined"
-"""For stores that say in which words: `declined` has the answers to a request."""
+"""For stores that say in which words: `declined` has what becomes of a request."""
 
 
 @dataclass(frozen=True)
@@ -332,9 +332,9 @@ class Exploration(Generic[State]):
             return ways
         if DECLINED in self._faults:
             store: Any = self._store
-            for word, declined in store.declined(request).items():
+            for word, (changed, declined) in store.declined(state, request).items():
                 then = _Actor(runner.next(actor.step, declined))
-                ways.append(way(f" {word}", state, then, 1))
+                ways.append(way(f" {word}", changed, then, 1))
         if "lost" in self._faults:
             then = _Actor(runner.next(actor.step, self._store.lost))
             ways.append(way(", answer lost", after, then, 1))

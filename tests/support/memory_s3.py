@@ -49,12 +49,13 @@ class MemoryS3:
     ) -> dict[str, str]:
         self.before("PutObject", Key)
         with self._lock:
-            if IfNoneMatch and Key in self.objects:
-                raise failure("PreconditionFailed", "PutObject")
-            if IfMatch and IfMatch != self._etag(Key):
-                raise failure("PreconditionFailed", "PutObject")
+            self._compare(Key, IfNoneMatch, IfMatch, "PutObject")
             self.objects[Key] = Body
             return {"ETag": self._etag(Key)}
+
+    def _compare(self, key: str, absent: str, etag: str, action: str) -> None:
+        if (absent and key in self.objects) or (etag and etag != self._etag(key)):
+            raise failure("PreconditionFailed", action)
 
     def get_object(self, *, Key: str, **_: Any) -> dict[str, Any]:
         self.before("GetObject", Key)
@@ -92,9 +93,12 @@ class MemoryS3:
         self.before("UploadPart", Key)
         return {"ETag": "etag"}
 
-    def complete_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, str]:
+    def complete_multipart_upload(
+        self, *, Key: str, UploadId: str, IfNoneMatch: str = "", IfMatch: str = "", **_: Any
+    ) -> dict[str, str]:
         self.before("CompleteMultipartUpload", Key)
         with self._lock:
+            self._compare(Key, IfNoneMatch, IfMatch, "CompleteMultipartUpload")
             if UploadId not in self.uploads:
                 raise failure("NoSuchUpload", "CompleteMultipartUpload")
             key, size = self.uploads.pop(UploadId)
@@ -110,7 +114,15 @@ class MemoryS3:
         fake = self
 
         class Paginator:
-            def paginate(self, *, Prefix: str = "", **_: Any) -> Iterator[dict[str, Any]]:
+            def paginate(
+                self, *, Prefix: str = "", Key: str = "", UploadId: str = "", **_: Any
+            ) -> Iterator[dict[str, Any]]:
+                if name == "list_parts":
+                    fake.before("ListParts", Key)
+                    if UploadId not in fake.uploads:
+                        raise failure("NoSuchUpload", "ListParts")
+                    yield {}
+                    return
                 if name == "list_objects_v2":
                     yield fake.list_objects_v2(Prefix=Prefix)
                     return

@@ -21,7 +21,9 @@ _CODES = {
     "PreconditionFailed": 412,
     "AccessDenied": 403,
     "ConditionalRequestConflict": 409,
+    "NotImplemented": 501,
 }
+_CONDITIONAL = {"put", "delete", "complete"}
 
 
 def _failed(code: str, action: str = "Request", message: str = "No.") -> Failed:
@@ -37,6 +39,7 @@ DENIED = _failed("AccessDenied")
 CONFLICT = _failed("ConditionalRequestConflict")
 LASTING_CONFLICT = _failed("ConditionalRequestConflict", message="Nor ever.")
 INVALID_PART = _failed("InvalidPart")
+UNKNOWN = _failed("NotImplemented")
 
 
 def etag_of(body: bytes) -> str:
@@ -94,13 +97,18 @@ class Bucket:
 class S3Model:
     """How S3 answers: strongly consistent, conditions included.
 
-    Without `conditions`, headers such as If-Match are ignored, as some stores do. `denied` has, by
+    Without `conditions`, headers such as If-Match are ignored, as some stores do; `unknown` has
+    the actions of which a condition is answered 501. If `gone_first`, a completion that comes
+    again is told that the upload is gone, else that its condition does not hold. `denied` has, by
     actor, the actions that its permissions lack: a request with If-Match needs `get`, as on AWS;
-    `manifest` is to put one.
+    `manifest` is to put one, `unconditional` what a bucket's policy refuses that demands
+    conditions.
     """
 
     conditions: bool = True
     conditional_deletes: bool = True
+    unknown: frozenset[str] = frozenset()
+    gone_first: bool = False
     denied: Mapping[int, frozenset[str]] = field(default_factory=dict)
     refused: Failed = field(default_factory=lambda: _failed("InternalError"))
     lost: Failed = field(
@@ -115,18 +123,29 @@ class S3Model:
         """Whether it writes or removes anything."""
         return request[0] in {"put", "delete", "complete", "abort", "open", "part"}
 
-    def declined(self, request: Request) -> Mapping[str, Failed]:
-        """What else S3 may say to a change that it does not make, now and then."""
-        conditional = request[0] in {"put", "delete"} and request[-1]
-        conflicts = {"in conflict": CONFLICT, "in conflict each time": LASTING_CONFLICT}
-        return {"denied": DENIED, **(conflicts if conditional else {})}
+    def declined(self, state: Bucket, request: Request) -> Mapping[str, tuple[Bucket, Failed]]:
+        """What else S3 may say to a change that it does not make, now and then.
+
+        After a conflict, the upload that was to be completed may be gone.
+        """
+        found = {"denied": (state, DENIED)}
+        if request[0] in _CONDITIONAL and request[-1]:
+            found["in conflict"] = state, CONFLICT
+            found["in conflict each time"] = state, LASTING_CONFLICT
+        if request[0] == "complete":
+            found["in conflict, and gone"] = self._abort(state, 0, *request[1:3])[0], CONFLICT
+        return found
 
     def apply(self, state: Bucket, actor: int, request: Request) -> tuple[Bucket, Any]:
         """The bucket after the request, and the answer."""
         action, *arguments = request
         denied = self.denied.get(actor, frozenset())
-        conditional = action in {"put", "delete"} and arguments[-1] not in {"", "*"}
-        if action in denied or (conditional and "get" in denied):
+        condition = arguments[-1] if action in _CONDITIONAL else ""
+        if condition and action in self.unknown:
+            return state, UNKNOWN
+        if action in denied or (condition not in {"", "*"} and "get" in denied):
+            return state, DENIED
+        if "unconditional" in denied and action in {"put", "complete"} and not condition:
             return state, DENIED
         if "manifest" in denied and action == "put" and arguments[0].endswith("_manifest.json"):
             return state, DENIED
@@ -141,19 +160,24 @@ class S3Model:
         self, state: Bucket, actor: int, key: str, body: bytes, condition: str
     ) -> tuple[Bucket, Any]:
         objects = dict(state.objects)
-        if self.conditions:
-            if condition == "*" and key in objects:
-                return state, CONDITION_FAILED
-            if condition not in {"", "*"}:
-                if key not in objects:
-                    return state, NO_SUCH_KEY
-                if objects[key].etag != condition:
-                    return state, CONDITION_FAILED
+        if (unmet := self._unmet(objects, key, condition)) is not None:
+            return state, unmet
         objects[key] = Object(body, etag_of(body))
         seen = state.seen
         if key.endswith("_manifest.json"):
             seen |= {str(json.loads(body)["run_id"])}
         return replace(state, objects=_sorted(objects), seen=seen, _hash=0), objects[key].etag
+
+    def _unmet(self, objects: Mapping[str, Object], key: str, condition: str) -> Failed | None:
+        """The answer to a write whose condition does not hold."""
+        if not self.conditions or not condition:
+            return None
+        found = objects.get(key)
+        if condition == "*":
+            return CONDITION_FAILED if found else None
+        if found is None:
+            return NO_SUCH_KEY
+        return None if found.etag == condition else CONDITION_FAILED
 
     def _delete(self, state: Bucket, actor: int, key: str, condition: str) -> tuple[Bucket, Any]:
         objects = dict(state.objects)
@@ -201,11 +225,20 @@ class S3Model:
         return state, tuple((number, etag_of(body), len(body)) for number, body in found.parts)
 
     def _complete(
-        self, state: Bucket, actor: int, key: str, upload_id: str, etags: tuple[str, ...]
+        self,
+        state: Bucket,
+        actor: int,
+        key: str,
+        upload_id: str,
+        etags: tuple[str, ...],
+        condition: str,
     ) -> tuple[Bucket, Any]:
         uploads, objects = dict(state.uploads), dict(state.objects)
+        unmet = self._unmet(objects, key, condition)
         if upload_id not in uploads:
-            return state, NO_SUCH_UPLOAD
+            return state, NO_SUCH_UPLOAD if self.gone_first or unmet is None else unmet
+        if unmet is not None:
+            return state, unmet
         bodies = [body for number, body in uploads[upload_id].parts if number <= len(etags)]
         if [etag_of(body) for body in bodies] != list(etags):
             return state, INVALID_PART
@@ -283,10 +316,18 @@ class Client:
         return {"ETag": self._ask("part", Key, UploadId, PartNumber, bytes(Body))}
 
     def complete_multipart_upload(
-        self, *, Key: str, UploadId: str, MultipartUpload: Any, **_: Any
+        self,
+        *,
+        Key: str,
+        UploadId: str,
+        MultipartUpload: Any,
+        IfNoneMatch: str = "",
+        IfMatch: str = "",
+        **_: Any,
     ) -> dict[str, Any]:
         etags = tuple(part["ETag"] for part in MultipartUpload["Parts"])
-        return {"ETag": self._ask("complete", Key, UploadId, etags)}
+        condition = IfNoneMatch or IfMatch
+        return {"ETag": self._ask("complete", Key, UploadId, etags, condition)}
 
     def abort_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, Any]:
         self._ask("abort", Key, UploadId)

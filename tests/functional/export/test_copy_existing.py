@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.faulty_s3 import FaultyS3, Request
+from support.faulty_s3 import FaultyS3, Request, connection_to, has_no_condition
 from support.real_stores import STORE
 
+from dbt.adapters.mzs3.aws.check import check_permissions
+from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
+from dbt.adapters.mzs3.shard.compact import compact_shard
+from dbt.adapters.mzs3.shard.config import parse_compaction
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation
+from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.upload import job as upload_job
 
 pytestmark = pytest.mark.spark
@@ -201,6 +208,64 @@ def test_resume_sends_only_what_is_missing(
     }
     assert result.rows == 30000
     assert not open_uploads(s3, bucket)
+
+
+def test_a_bucket_that_demands_conditions_takes_every_export(
+    copy: Copy, faulty: FaultyS3, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty.deny = has_no_condition
+    connection = connection_to(faulty.endpoint)
+    checks = check_permissions(connection, parse_location(f"s3://{bucket}/x"))
+    assert [check.line for check in checks if check.problem] == []
+    for place, options in {"files": {"parts": 2}, "single": {"single_file": "all.csv"}}.items():
+        for rows in (10, 20):
+            copy(
+                f"select id from range({rows})",
+                f"s3://{bucket}/{place}",
+                on_existing="overwrite" if rows == 20 else "fail",
+                **options,
+            )
+    resumed = {"on_existing": "resume", **WIDE_OPTIONS}
+    interrupted(copy, monkeypatch, f"s3://{bucket}/resumed", **resumed)
+    copy(WIDE, f"s3://{bucket}/resumed", **resumed)
+    for place, rows in (("files", 20), ("single", 20), ("resumed", 30000)):
+        assert len(visible(s3, bucket, place).splitlines()) == rows
+    assert not open_uploads(s3, bucket)
+
+
+def test_a_bucket_that_demands_conditions_takes_a_shard(
+    spark: Any, faulty: FaultyS3, bucket: str
+) -> None:
+    faulty.deny = has_no_condition
+    connection, location = connection_to(faulty.endpoint), f"s3://{bucket}/shard"
+
+    def persist(query: str, as_of: int) -> None:
+        persist_shard(
+            spark,
+            query,
+            node="model.test.shard",
+            options={"location": location},
+            connections={"default": connection},
+            as_of=as_of,
+        )
+
+    persist("select id from range(10)", 10)
+    persist("select id from range(5)", 20)
+    place = ShardLocation(connection, parse_location(location))
+    compacted = compact_shard(spark, place, replace(parse_compaction({}), since="latest"))
+    assert compacted.new is not None
+    assert compacted.new.additions == 5
+
+
+def visible(s3: Any, bucket: str, place: str) -> bytes:
+    """The rows that a reader of the manifest finds."""
+
+    def read(key: str) -> bytes:
+        body: bytes = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        return body
+
+    entries = json.loads(read(f"{place}/_manifest.json"))["entries"]
+    return b"".join(read(entry["url"].split("/", 3)[3]) for entry in entries)
 
 
 def test_resume_writes_what_differs_anew(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+from support.faulty_s3 import demanding_conditions
 
 from dbt.adapters.mzs3.aws import check as check_module
 from dbt.adapters.mzs3.aws import client as client_module
@@ -178,6 +179,45 @@ def test_an_upload_whose_opening_was_never_answered_is_aborted(
         return client
 
     monkeypatch.setattr(check_module, "s3_client", losing)
+    assert [check.line for check in check_permissions(CONNECTION, LOCATION)] == ALL_FINE
+    assert left(s3) == []
+
+
+def made_so(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
+    """The check's client is changed so."""
+
+    def changed(connection: AwsConnection, **options: Any) -> Any:
+        return change(client_module.s3_client(connection, **options))
+
+    monkeypatch.setattr(check_module, "s3_client", changed)
+
+
+def test_a_bucket_that_demands_conditions_denies_nothing(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_so(monkeypatch, demanding_conditions)
+    assert [check.line for check in check_permissions(CONNECTION, LOCATION)] == ALL_FINE
+    assert left(s3) == []
+
+
+@pytest.mark.parametrize("code", [None, "NotImplemented"])
+def test_a_put_that_is_made_twice_or_whose_condition_is_unknown_is_fine(
+    s3: Any, monkeypatch: pytest.MonkeyPatch, code: str | None
+) -> None:
+    def twice(client: Any) -> Any:
+        put = client.put_object
+
+        def put_twice(**given: Any) -> Any:
+            if code is None:
+                put(**given)
+            elif "IfNoneMatch" in given:
+                raise ClientError({"Error": {"Code": code, "Message": "No."}}, "PutObject")
+            return put(**given)
+
+        client.put_object = put_twice
+        return client
+
+    made_so(monkeypatch, twice)
     assert [check.line for check in check_permissions(CONNECTION, LOCATION)] == ALL_FINE
     assert left(s3) == []
 

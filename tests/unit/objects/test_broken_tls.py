@@ -125,5 +125,5 @@ def test_a_stream_is_resumed_at_the_byte_reached(s3: DamagingS3) -> None:
 
 
 def test_a_small_object_that_can_not_be_read_says_why(s3: DamagingS3) -> None:
-    with pytest.raises(AwsFailure, match=r"the connection failed: SSLError: .*bad record mac"):
+    with pytest.raises(AwsFailure, match=r"^SSLError: .*bad record mac"):
         prefix(s3).read("k")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TransportError(BotoCoreError):
-    """The connection failed, in a way that boto3 has no exception of its own for."""
+    """A connection failed, in a way that boto3 has no exception of its own for."""
 
     fmt = "{reason}"
 
@@ -32,8 +32,8 @@ def transport() -> Iterator[None]:
     except (*AwsFailure, MemoryError):
         raise
     except Exception as exc:
-        reason = ": ".join(filter(None, [type(exc).__name__, str(exc)]))
-        raise TransportError(reason=f"the connection failed: {reason}") from exc
+        said = filter(None, [type(exc).__name__, str(exc)])
+        raise TransportError(reason=": ".join(said)) from exc
 
 
 class Body:

@@ -11,14 +11,22 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, error_code, explained, is_denied, is_missing
+from dbt.adapters.mzs3.aws.failures import (
+    CONFLICT_CODES,
+    UNKNOWN_CONDITION_CODES,
+    UNMET_CODES,
+    AwsFailure,
+    error_code,
+    explained,
+    is_denied,
+    is_missing,
+    on_condition,
+)
 from dbt.adapters.mzs3.objects.prefix import Prefix, delete_all, probe_name
 
 _Found = TypeVar("_Found")
 
 _NOT_OF_ANY = '"0"'
-_REFUSED_CODES = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict", "409"})
-_UNKNOWN_CODES = frozenset({"NotImplemented", "501"})
 # Of S3 itself: a server of somebody's, on a machine there, may have a name that ends the same way.
 _AMAZON_S3 = re.compile(
     r"(.+\.)?s3(-fips|-accesspoint|-accesspoint-fips|express-[a-z0-9-]+)?"
@@ -113,11 +121,11 @@ def _tried(request: Callable[..., object], *arguments: Any, **condition: str) ->
     try:
         request(*arguments, **condition)
     except AwsFailure as exc:
-        if error_code(exc) in _REFUSED_CODES:
+        if error_code(exc) in UNMET_CODES | CONFLICT_CODES:
             return "refused"
         if is_missing(exc):
             return "missing"
-        if error_code(exc) in _UNKNOWN_CODES:
+        if error_code(exc) in UNKNOWN_CONDITION_CODES:
             return "unknown"
         raise
     return None
@@ -162,7 +170,8 @@ def _spares_other(prefix: Prefix, name: str) -> bool:
                 raise
         else:
             return True  # what is missing makes a DELETE fail with the condition, and only then
-    prefix.write(name, b"1")
+    # Refused, it is there from a first request whose answer was lost.
+    _tried(partial(on_condition, partial(prefix.write, name, b"1")), IfNoneMatch="*")
     try:
         return _tried(prefix.delete, key, IfMatch=_NOT_OF_ANY) == "refused"
     finally:

@@ -6,13 +6,22 @@ import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dbt.adapters.mzs3.aws.body import transport
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, error_code, is_missing
+from dbt.adapters.mzs3.aws.failures import (
+    UNMET_CODES,
+    AwsFailure,
+    describe,
+    error_code,
+    is_missing,
+    on_condition,
+)
 from dbt.adapters.mzs3.csv_source.executor.columns import arrow_schema
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 
@@ -107,7 +116,7 @@ def _outcome(spec: AfterSpec, client: S3Client, object: str, etag: str) -> tuple
         # A bucket that is missing is the target's.
         if is_missing(exc) and error_code(exc) != "NoSuchBucket":
             return GONE, None
-        if error_code(exc) in ("PreconditionFailed", "412"):
+        if error_code(exc) in UNMET_CODES:
             return LEFT, overwritten
         return WAITING, describe(exc, doing, permission)
 
@@ -132,21 +141,47 @@ def _copy(spec: AfterSpec, client: S3Client, key: str, etag: str, head: Any) -> 
     """What is at the target instead of the copy, if it is something else."""
     target = spec.target_prefix + key[len(spec.prefix) :]
     mark = f"{etag} {hashlib.sha256(f'{spec.bucket}/{key}'.encode()).hexdigest()[:32]}"
+    there = _marked(client, spec.target_bucket, target)
+    if there is None:
+        try:
+            _make_copy(spec, client, key, target, head, mark)
+        except AwsFailure as exc:
+            if error_code(exc) not in UNMET_CODES:
+                raise
+            there = _marked(client, spec.target_bucket, target)
+            if there is None:
+                raise  # then it is the object that has changed
+        else:
+            return None
+    if there == mark:
+        return None
+    return f"s3://{spec.target_bucket}/{target} exists, and is not a copy of it"
+
+
+def _marked(client: S3Client, bucket: str, key: str) -> str | None:
+    """Of which object this is a copy, as its mark has it; empty for no copy, None for none."""
     try:
-        there = client.head_object(Bucket=spec.target_bucket, Key=target)["Metadata"]
+        return client.head_object(Bucket=bucket, Key=key)["Metadata"].get(_MARK, "")
     except AwsFailure as exc:
         if not is_missing(exc):
             raise
-    else:
-        if there.get(_MARK) == mark:
-            return None
-        return f"s3://{spec.target_bucket}/{target} exists, and is not a copy of it"
+        return None
+
+
+def _make_copy(
+    spec: AfterSpec, client: S3Client, key: str, target: str, head: Any, mark: str
+) -> None:
+    """Copy the object with all that belongs to it; replaces nothing where the store compares."""
     extra: Any = {name: head[name] for name in _KEPT if head.get(name)}
     extra["Metadata"] = {**head.get("Metadata", {}), _MARK: mark}
-    extra |= {"MetadataDirective": "REPLACE", "CopySourceIfMatch": f'"{etag}"'}
+    extra |= {"MetadataDirective": "REPLACE", "CopySourceIfMatch": head["ETag"]}
     source: Any = {"Bucket": spec.bucket, "Key": key}
     if head["ContentLength"] <= _ONE_COPY_BYTES:
-        client.copy_object(Bucket=spec.target_bucket, Key=target, CopySource=source, **extra)
+        copy = partial(client.copy_object, Bucket=spec.target_bucket, Key=target, **extra)
+        takes: Any = client.meta.service_model.operation_model("CopyObject").input_shape
+        # A newer boto3 does.
+        replaced = {"IfNoneMatch": "*"} if "IfNoneMatch" in takes.members else {}
+        on_condition(partial(copy, CopySource=source), **replaced)
     else:
-        client.copy(source, spec.target_bucket, target, ExtraArgs=extra)
-    return None
+        with transport():
+            client.copy(source, spec.target_bucket, target, ExtraArgs=extra)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from dbt.adapters.mzs3.aws.failures import (
+    CONFLICT_CODES,
+    UNMET_CODES,
     AwsFailure,
     describe,
     error_code,
     is_missing,
+    on_condition,
     permission_of,
 )
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
-    NO_CONDITIONS_CODES,
-    REFUSED_CODES,
     PendingExport,
     was_surely_refused,
 )
@@ -30,7 +32,13 @@ from dbt.adapters.mzs3.objects.prefix import (
     delete_all,
     map_concurrently,
 )
-from dbt.adapters.mzs3.upload.pending import PendingFile, complete, is_completed, multipart_etag
+from dbt.adapters.mzs3.upload.pending import (
+    PendingFile,
+    TakenError,
+    complete,
+    is_completed,
+    multipart_etag,
+)
 
 
 class Effects:
@@ -44,6 +52,7 @@ class Effects:
         self.refusal: str | None = None
         """Why an upload could not be completed, and never will be."""
         self._etags: dict[str, str] = {}  # by key, as S3 answered to the completion
+        self._taken: set[str] = set()  # keys of objects that surely are not the files
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
         """The names of keys, or of all files, relative to the location."""
@@ -72,11 +81,7 @@ class Effects:
         found = next((found.key for found in self._prefix.objects() if found.key in mine), None)
         if found is not None:
             self.require_unchanged()  # another run of this location has better words
-            raise LocationError(
-                f"{self._prefix.uri_of(found)} is there, which this run was about to write: "
-                "another run is committing, or something else writes to this location, or to one "
-                "above or below it. Give each model, and each run, a location of its own"
-            )
+            raise TakenError(self._prefix, found)
 
     def can_still_be_visible(self) -> bool:
         """Whether the manifest is what it was when the run began."""
@@ -87,7 +92,11 @@ class Effects:
         return all(map_concurrently(self.pending.files, self._is_completed))
 
     def _is_completed(self, file: PendingFile) -> bool:
-        etag = complete(self._prefix, file, instead_of=self.pending.in_place)
+        try:
+            etag = complete(self._prefix, file, instead_of=self.pending.in_place)
+        except TakenError:
+            self._taken.add(file.key)
+            raise
         if etag:
             self._etags[file.key] = etag
         return etag is not None
@@ -105,10 +114,14 @@ class Effects:
         """Whether the file is there; if not, nobody can complete its upload any more.
 
         An upload that S3 refuses to complete is aborted, or no later run could use the location.
-        But the other run may have completed it, and be about to write the manifest.
+        But the other run may have completed it, and be about to write the manifest. One whose name
+        is taken stays open until that is decided: by what is open, both know whose the object is.
         """
         try:
             return self._is_completed(file)
+        except TakenError as exc:
+            self.refusal = str(exc)
+            return False
         except AwsFailure as exc:
             if not was_surely_refused(exc):
                 raise
@@ -142,14 +155,11 @@ class Effects:
         body, before = to_json(self.pending.manifest), self.pending.replaces
         condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}
         try:
-            self._prefix.write(MANIFEST, body, **condition)
+            on_condition(partial(self._prefix.write, MANIFEST, body), **condition)
         except AwsFailure as exc:
-            if error_code(exc) in NO_CONDITIONS_CODES:
-                self._prefix.write(MANIFEST, body)
-            elif error_code(exc) in REFUSED_CODES or is_missing(exc):
-                return self._is_there_after(exc)
-            else:
+            if error_code(exc) not in UNMET_CODES | CONFLICT_CODES and not is_missing(exc):
                 raise
+            return self._is_there_after(exc)
         return True
 
     def _is_there_after(self, exc: Exception) -> bool:
@@ -193,6 +203,8 @@ class Effects:
 
     def _may_be(self, file: PendingFile, found: ListedObject) -> bool:
         """Whether an object is the file's completed upload, as far as its ETag tells."""
+        if file.key in self._taken:
+            return False
         # Stores follow S3's formula or not, and S3 itself does not for every encryption.
         etags = {self._etags.get(file.key, "").strip('"'), multipart_etag(file.etags) or ""} - {""}
         return not etags or found.etag.strip('"') in etags

@@ -9,13 +9,18 @@ import contextlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 from dbt.adapters.mzs3.aws.failures import (
+    CONFLICT_CODES,
+    UNKNOWN_CONDITION_CODES,
+    UNMET_CODES,
     AwsFailure,
     describe,
     error_code,
     is_missing,
+    on_condition,
     permission_of,
 )
 from dbt.adapters.mzs3.errors import CopyError
@@ -28,11 +33,8 @@ from dbt.adapters.mzs3.upload.reaper import UnknownClaimError
 COMMITTING = "_committing.json"
 State = Literal["open", "forward", "back", "closed"]
 
-_OTHER_CODES = ("PreconditionFailed", "412")
-REFUSED_CODES = (*_OTHER_CODES, "ConditionalRequestConflict", "409")
 _CONFLICT = 409
 _ETAG_OF_NONE = '"0"'
-NO_CONDITIONS_CODES = ("NotImplemented", "501")
 
 
 @dataclass(frozen=True)
@@ -180,12 +182,11 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
     body = intent.to_json()
     condition = {"IfMatch": instead_of.etag} if instead_of else {"IfNoneMatch": "*"}
     try:
-        return Version(intent, prefix.write(COMMITTING, body, **condition))
+        written = on_condition(partial(prefix.write, COMMITTING, body), **condition)
+        return Version(intent, written)
     except AwsFailure as exc:
-        if error_code(exc) in NO_CONDITIONS_CODES:
-            return Version(intent, prefix.write(COMMITTING, body))
         # A change that S3 has made may be refused all the same, as boto3 has asked for it twice.
-        was_refused = error_code(exc) in REFUSED_CODES or is_missing(exc)
+        was_refused = error_code(exc) in UNMET_CODES | CONFLICT_CODES or is_missing(exc)
         if not was_refused and was_surely_refused(exc):
             raise
         try:
@@ -218,10 +219,10 @@ def tried_comparing(prefix: Prefix, version: Version) -> bool:
         else:
             answers.append(None)
     # Without an answer, or the right to compare, it is taken for a store that does.
-    compares = not {None, *NO_CONDITIONS_CODES}.intersection(answers)
+    compares = not {None, *UNKNOWN_CONDITION_CODES}.intersection(answers)
     # A first write may be taken because another run has removed the intent meanwhile.
-    heedless = answers[1] is None or not {*NO_CONDITIONS_CODES}.isdisjoint(answers)
-    if heedless or {*answers} <= {*_OTHER_CODES}:
+    heedless = answers[1] is None or any(answer in UNKNOWN_CONDITION_CODES for answer in answers)
+    if heedless or {*answers} <= UNMET_CODES:
         note_comparing(prefix, compares)
     return compares
 
@@ -238,7 +239,7 @@ def close_intent(
         try:
             prefix.delete(prefix.key(COMMITTING), IfMatch=version.etag)
         except AwsFailure as exc:
-            if error_code(exc) in _OTHER_CODES or is_missing(exc):
+            if error_code(exc) in UNMET_CODES or is_missing(exc):
                 return  # removed by us, asked for twice; or another run's by now
         else:
             return

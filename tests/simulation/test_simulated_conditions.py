@@ -1,0 +1,270 @@
+"""What becomes of an export whose completions carry a condition, whatever the store answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from support.export_scenes import OLD, OLD_SINGLE, OVER, OVER_SINGLE
+from support.interleavings import CRASHED, DECLINED, Ask, Exploration, Failed, Request
+from support.s3_model import Bucket, Client, S3Model, run_alone
+from support.simulated_export import (
+    COMMITTING,
+    Committing,
+    Run,
+    is_committing,
+    recovering,
+    require_readable,
+    runs_in_manifest,
+    simulated,
+)
+
+from dbt.adapters.mzs3.export.commit.effects import Effects
+from dbt.adapters.mzs3.objects import prefix as objects_prefix
+from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.upload import pending
+from dbt.adapters.mzs3.upload.pending import PendingFile
+
+FIRST_EXPORT = Run("a")
+COMMITS = {
+    "a first export": (FIRST_EXPORT, ()),
+    "an overwrite": (OVER[0], (OLD,)),
+    "an overwrite of a single file": (OVER_SINGLE[0], (OLD_SINGLE,)),
+}
+STORES = {"unmet first": S3Model(), "gone first": S3Model(gone_first=True)}
+every_commit = pytest.mark.parametrize("commit", COMMITS)
+every_store = pytest.mark.parametrize("store", STORES)
+
+
+@pytest.fixture(autouse=True)
+def _simulated() -> Iterator[None]:
+    with simulated():
+        yield
+
+
+def begun(run: Run, before: tuple[Run, ...]) -> tuple[Bucket, Committing]:
+    """The bucket of a run that has uploaded its files, over what was there before."""
+    bucket = Bucket()
+    for number, earlier in enumerate(before):
+        bucket, outcome = run_alone(earlier, S3Model(), bucket, 100 + number)
+        assert not isinstance(outcome, Exception), outcome
+    bucket, commit = run_alone(run.begun, S3Model(), bucket, 50)
+    assert isinstance(commit, Committing), commit
+    return bucket, commit
+
+
+def ended_by_repetitions(run: Run, before: tuple[Run, ...], store: S3Model) -> None:
+    """Any two requests of the run are made twice by its client: it succeeds all the same."""
+    bucket, commit = begun(run, before)
+
+    def check_end(after: Bucket, outcomes: tuple[Any, ...]) -> None:
+        [outcome] = outcomes
+        assert not isinstance(outcome, Exception), f"it failed: {outcome}"
+        assert runs_in_manifest(after) == {"a"}
+
+    found = Exploration([commit], store, bucket, require_readable, check_end, ("repeated",))
+    assert found.exhaustively(most_faults=2).ends > 1
+
+
+def ended_by_the_next_run(run: Run, before: tuple[Run, ...], store: S3Model) -> None:
+    """The run is killed at any request: what it had claimed is visible once the next one came."""
+    bucket, commit = begun(run, before)
+
+    def check_end(after: Bucket, outcomes: tuple[Any, ...]) -> None:
+        if outcomes == (CRASHED,) and is_committing(after):
+            after, outcome = run_alone(recovering, store, after)
+            assert not isinstance(outcome, Exception), outcome
+            require_readable(after)
+            assert runs_in_manifest(after) == {"a"}, "it was undone, and all of it was there"
+
+    found = Exploration([commit], store, bucket, require_readable, check_end, ("crash",))
+    assert found.exhaustively(most_faults=1).ends > 1
+
+
+@every_store
+@every_commit
+def test_a_completion_that_comes_again_is_done(commit: str, store: str) -> None:
+    ended_by_repetitions(*COMMITS[commit], STORES[store])
+
+
+@every_store
+@every_commit
+def test_what_a_killed_run_has_completed_is_done(commit: str, store: str) -> None:
+    ended_by_the_next_run(*COMMITS[commit], STORES[store])
+
+
+class InConflict(S3Model):
+    """Says now and then that another request for the key was faster; the next is done."""
+
+    def declined(self, state: Bucket, request: Request) -> Mapping[str, tuple[Bucket, Failed]]:
+        found = super().declined(state, request)
+        return {word: answer for word, answer in found.items() if word == "in conflict"}
+
+
+def ended_by_conflicts(commit: str) -> None:
+    """Any two requests of the run are in conflict with another one, and it succeeds."""
+    bucket, run = begun(*COMMITS[commit])
+
+    def check_end(after: Bucket, outcomes: tuple[Any, ...]) -> None:
+        [outcome] = outcomes
+        assert not isinstance(outcome, Exception), f"it failed: {outcome}"
+        assert runs_in_manifest(after) == {"a"}
+
+    found = Exploration([run], InConflict(), bucket, require_readable, check_end, (DECLINED,))
+    assert found.exhaustively(most_faults=2).ends > 1
+
+
+@every_commit
+def test_a_conflict_is_tried_again(commit: str) -> None:
+    ended_by_conflicts(commit)
+
+
+@dataclass(frozen=True)
+class Intruding:
+    """Somebody else makes a file of the name, the size and the number of parts of a run's first.
+
+    On a condition too, so that it replaces what was there before the run, and nothing of the run;
+    that only once the run has begun to commit, as until then the run may take it for the old file.
+    """
+
+    of: Committing
+    instead_of: str | None
+
+    def __call__(self, ask: Ask) -> str:
+        client, file = Client(ask), self.of.files[0]
+        if self.instead_of is not None:
+            client.get_object(Key=COMMITTING)
+        opened: Any = client.create_multipart_upload(Bucket="b", Key=file.key)
+        upload = {"Key": file.key, "UploadId": opened["UploadId"]}
+        etag = client.upload_part(**upload, PartNumber=1, Body=b"#" * file.bytes)["ETag"]
+        parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
+        kept = {"IfNoneMatch": "*"} if self.instead_of is None else {"IfMatch": self.instead_of}
+        return str(client.complete_multipart_upload(**upload, MultipartUpload=parts, **kept))
+
+
+def intruded(commit: str, *beside: Any) -> Exploration[Bucket]:
+    """A run of which somebody else takes the first file's name at any time, and other runs."""
+    bucket, run = begun(*COMMITS[commit])
+    file = run.files[0]
+    there = dict(bucket.objects).get(file.key)
+    before = {*bucket.keys, file.key}
+
+    def check_state(state: Bucket) -> None:
+        if there is None:  # else the manifest is true until the name is taken
+            require_readable(state)
+
+    def check_end(after: Bucket, outcomes: tuple[Any, ...]) -> None:
+        exported, *_, took = outcomes
+        if isinstance(took, Exception):
+            assert beside or not isinstance(exported, Exception), f"it failed: {exported}"
+            return
+        assert after.read(file.key) == b"#" * file.bytes, "the file of somebody else is gone"
+        assert {*after.keys} - {COMMITTING} == before, "something of the export is left"
+        assert isinstance(exported, Exception)
+        assert beside or file.key in str(exported), f"no word of the file: {exported}"
+
+    programs = [run, *beside, Intruding(run, there and there.etag)]
+    return Exploration(programs, S3Model(), bucket, check_state, check_end, ())
+
+
+@every_commit
+def test_a_file_of_somebody_else_is_neither_replaced_nor_taken_for_the_runs(commit: str) -> None:
+    assert intruded(commit).exhaustively(most_faults=0).ends > 1
+
+
+@pytest.mark.parametrize("commit", ["a first export", "an overwrite of a single file"])
+def test_a_file_of_somebody_else_comes_while_another_run_recovers(commit: str) -> None:
+    assert intruded(commit, recovering).exhaustively(most_faults=0, most_switches=3).ends > 1
+
+
+WHOLE = [
+    *((Run("a", mode), ()) for mode in ("fail", "overwrite", "resume")),
+    (Run("a", parts=1, options={"single_file": "all.csv"}), ()),
+    (OVER[0], (OLD,)),
+    (OVER_SINGLE[0], (OLD_SINGLE,)),
+]
+KINDS = {
+    "demands conditions": S3Model(denied={9: frozenset({"unconditional"})}),
+    "knows none in a completion": S3Model(unknown=frozenset({"complete"})),
+    "knows none at all": S3Model(unknown=frozenset({"put", "delete", "complete"})),
+    "takes no notice": S3Model(conditions=False, conditional_deletes=False),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_whole_export_on_each_kind_of_store(kind: str) -> None:
+    for run, before in WHOLE:
+        bucket = Bucket()
+        for earlier in before:
+            bucket, _ = run_alone(earlier, S3Model(), bucket, 100)
+        bucket, outcome = run_alone(run, KINDS[kind], bucket)
+        assert not isinstance(outcome, Exception), f"{run.mode} {run.options}: {outcome}"
+        assert runs_in_manifest(bucket) == {"a"}
+        require_readable(bucket)
+        assert not is_committing(bucket)
+
+
+class TestAProtocolThatIsWrong:
+    def test_a_completion_without_a_condition(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        complete = Prefix.complete
+
+        def unconditional(prefix: Any, *given: Any, **_: str) -> str:
+            return complete(prefix, *given)
+
+        monkeypatch.setattr(Prefix, "complete", unconditional)
+        with pytest.raises(AssertionError, match="AccessDenied"):
+            test_a_whole_export_on_each_kind_of_store("demands conditions")
+        with pytest.raises(AssertionError, match="of somebody else is gone"):
+            intruded("a first export").exhaustively(most_faults=0)
+
+    def test_whatever_has_the_name_is_taken_for_the_file(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pending, "_is_made_of", lambda *_: True)
+        with pytest.raises(AssertionError, match="is another run's"):
+            intruded("a first export").exhaustively(most_faults=0)
+
+    def test_what_has_the_size_is_taken_for_the_file(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pending, "_is_made_of", pending.is_completed)
+        with pytest.raises(AssertionError, match="is another run's"):
+            intruded("a first export").exhaustively(most_faults=0)
+
+    def test_what_has_the_name_is_taken_for_somebody_elses(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pending, "_is_made_of", lambda *_: False)
+        with pytest.raises(AssertionError, match=r"failed: .* is there, which this run"):
+            ended_by_repetitions(*COMMITS["a first export"], S3Model())
+        with pytest.raises(AssertionError, match="it was undone, and all of it was there"):
+            ended_by_the_next_run(*COMMITS["a first export"], S3Model())
+
+    def test_a_condition_that_does_not_hold_is_taken_for_a_refusal(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pending, "UNMET_CODES", frozenset())
+        with pytest.raises(AssertionError, match=r"it failed: .*PreconditionFailed"):
+            ended_by_repetitions(*COMMITS["a first export"], S3Model())
+
+    def test_a_conflict_is_taken_for_a_refusal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(objects_prefix, "_CONFLICTS", 0)
+        with pytest.raises(AssertionError, match=r"it failed: .*ConditionalRequestConflict"):
+            ended_by_conflicts("an overwrite")
+
+    def test_an_upload_whose_name_is_taken_is_aborted_before_that_is_decided(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        is_completed_or_ended = Effects._is_completed_or_ended
+
+        def aborts(effects: Any, file: PendingFile) -> bool:
+            is_there = is_completed_or_ended(effects, file)
+            if not is_there:
+                effects._prefix.abort(file.key, file.upload_id)
+            return is_there
+
+        monkeypatch.setattr(Effects, "_is_completed_or_ended", aborts)
+        with pytest.raises(AssertionError, match="is another run's"):
+            intruded("a first export", recovering).exhaustively(0, most_switches=3)
