@@ -179,6 +179,24 @@ def test_a_file_of_somebody_else_comes_while_another_run_recovers(commit: str) -
     assert intruded(commit, recovering).exhaustively(most_faults=0, most_switches=3).ends > 1
 
 
+def test_an_old_file_that_somebody_removes_is_no_obstacle() -> None:
+    bucket, run = begun(*COMMITS["an overwrite of a single file"])
+    key = run.files[0].key
+    old = dict(bucket.objects)[key].etag
+
+    def remove(ask: Ask) -> None:
+        Client(ask).delete_object(Key=key, IfMatch=old)
+
+    def check_end(after: Bucket, outcomes: tuple[Any, ...]) -> None:
+        assert not isinstance(outcomes[0], Exception), f"it failed: {outcomes[0]}"
+        require_readable(after)
+        assert runs_in_manifest(after) == {"a"}
+
+    programs = [run, remove]
+    found = Exploration(programs, S3Model(), bucket, lambda _: None, check_end, ())
+    assert found.exhaustively(most_faults=0).ends > 1
+
+
 WHOLE = [
     *((Run("a", mode), ()) for mode in ("fail", "overwrite", "resume")),
     (Run("a", parts=1, options={"single_file": "all.csv"}), ()),

@@ -71,6 +71,14 @@ def test_what_was_completed_before_is_known_by_its_upload_that_is_gone(
     assert completed(file) == ""
 
 
+def test_what_was_to_be_replaced_and_is_gone_leaves_a_free_name(
+    s3: Store, completed: Completed
+) -> None:
+    s3.answers = ["NoSuchKey"]
+    assert completed(s3.opened(KEY), instead_of='"old"')
+    assert s3.conditions == [{"IfMatch": '"old"'}, {"IfNoneMatch": "*"}]
+
+
 @pytest.mark.parametrize("size", [10, 11])
 def test_a_name_that_is_taken_is_an_error_and_nothing_is_replaced(
     s3: Store, completed: Completed, size: int

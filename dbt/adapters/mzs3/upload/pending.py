@@ -67,6 +67,8 @@ def complete(prefix: Prefix, file: PendingFile, *, instead_of: str | None = None
             if not _is_made_of(prefix, file):
                 raise TakenError(prefix, file.key) from exc
             return ""  # by an earlier request, of this run or another one
+        if instead_of is not None and error_code(exc) == "NoSuchKey":
+            return complete(prefix, file)  # what was to be replaced is gone, so the name is free
         # A store may say so of an upload that another run is completing or aborting just now.
         if not is_missing(exc) and error_code(exc) != "InvalidPart":
             raise
