@@ -2,6 +2,7 @@ import socket
 
 import pytest
 from moto.server import ThreadedMotoServer
+from support.answering import Answering
 
 from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.aws.connection import AwsConnection
@@ -58,3 +59,24 @@ def test_an_endpoint_where_nothing_listens_fails_at_once_and_is_named():
 
         with pytest.raises(S3Error, match=f"nothing answers at {endpoint}"):
             check_connection(connection(endpoint))
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_a_page_for_people_at_the_endpoint_is_told_in_one_line(status):
+    page = "<!DOCTYPE html><html><body>Console<br></body></html>"
+    with Answering(lambda _: (status, page)) as server, pytest.raises(S3Error) as caught:
+        check_connection(connection(server.endpoint))
+
+    assert f"aws_connections.lake: asking S3 at {server.endpoint} failed" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_answer_of_sts_that_can_not_be_read_is_told_in_one_line():
+    page = "<!DOCTYPE html><html><body>Console<br></body></html>"
+    with Answering(lambda _: (200, page)) as server, pytest.raises(S3Error) as caught:
+        check_connection(connection(server.endpoint, assume_role_arn=ROLE))
+
+    text = str(caught.value)
+    assert text.startswith("aws_connections.lake: asking STS who this is failed: ")
+    assert "the answer can't be read" in text
+    assert "\n" not in text
