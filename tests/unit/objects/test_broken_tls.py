@@ -57,10 +57,12 @@ def certificate(folder: Path) -> Path:
 
 
 class DamagingS3:
-    """Answers GET of DATA over TLS; the first `times` answers are damaged in their middle."""
+    """Answers GET of DATA over TLS; the first `times` answers, which have that `status`, are
+    damaged in their middle."""
 
     def __init__(self, certificate: Path) -> None:
         self.times = 1
+        self.status = "200 OK"
         self.asked: list[str] = []
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(certificate)
@@ -88,7 +90,8 @@ class DamagingS3:
         start = int(sent[0].split("-")[0]) if sent else 0
         part = DATA[start:]
         span = f"Content-Range: bytes {start}-{len(DATA) - 1}/{len(DATA)}\r\n" if sent else ""
-        head = f'HTTP/1.1 200 OK\r\nContent-Length: {len(part)}\r\nETag: "one"\r\n{span}\r\n'
+        status = self.status if self.times else "200 OK"
+        head = f'HTTP/1.1 {status}\r\nContent-Length: {len(part)}\r\nETag: "one"\r\n{span}\r\n'
         if not self.times:
             connection.sendall(head.encode() + part)
             return
@@ -122,6 +125,16 @@ def test_a_stream_is_resumed_at_the_byte_reached(s3: DamagingS3) -> None:
     first, second = s3.asked
     assert not first
     assert 0 < int(second.split("-")[0]) <= len(DATA) // 2
+
+
+def test_a_refusal_that_can_not_be_read_is_as_good_as_none(s3: DamagingS3) -> None:
+    s3.status = "503 Slow Down"
+    assert ObjectStream(prefix(s3).client, "b", "k").rest() == DATA
+
+
+def test_what_is_read_by_boto3_is_a_failure_of_its_own(s3: DamagingS3) -> None:
+    with pytest.raises(AwsFailure, match="bad record mac"):
+        prefix(s3).find("k")
 
 
 def test_a_small_object_that_can_not_be_read_says_why(s3: DamagingS3) -> None:
