@@ -126,6 +126,25 @@ def test_whether_a_store_deletes_what_does_not_match(
     assert s3.asked["PutObject"] == (puts if heeded != EVERY or tells_of_missing else 0)
 
 
+def test_an_object_that_is_written_twice_is_deleted_all_the_same() -> None:
+    s3 = Store(*EVERY[:2])
+    s3.loses = {1}
+    assert not heeds_conditional_delete(prefix(s3))
+    assert s3.objects == {}
+
+
+def test_a_bucket_that_is_missing_is_no_store_that_does_not_compare() -> None:
+    s3 = Store(*EVERY[:2])
+
+    def missing(action: str, _: str) -> None:
+        raise failure("NoSuchBucket" if action == "PutObject" else "NoSuchKey")
+
+    s3.before = missing
+    s3.tells_of_missing = True
+    with pytest.raises(S3Error, match="NoSuchBucket"):
+        heeds_conditional_delete(prefix(s3))
+
+
 def test_a_store_that_compares_only_what_is_there_is_tried_with_an_object(s3: Store) -> None:
     written: list[str] = []
 

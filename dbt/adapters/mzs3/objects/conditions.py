@@ -170,8 +170,11 @@ def _spares_other(prefix: Prefix, name: str) -> bool:
                 raise
         else:
             return True  # what is missing makes a DELETE fail with the condition, and only then
-    # Refused, it is there from a first request whose answer was lost.
-    _tried(partial(on_condition, partial(prefix.write, name, b"1")), IfNoneMatch="*")
+    try:
+        on_condition(partial(prefix.write, name, b"1"), IfNoneMatch="*")
+    except AwsFailure as exc:
+        if error_code(exc) not in UNMET_CODES:  # else a first request, without an answer, wrote it
+            raise
     try:
         return _tried(prefix.delete, key, IfMatch=_NOT_OF_ANY) == "refused"
     finally:

@@ -174,7 +174,8 @@ def _make_copy(
     """Copy the object with all that belongs to it; replaces nothing where the store compares."""
     extra: Any = {name: head[name] for name in _KEPT if head.get(name)}
     extra["Metadata"] = {**head.get("Metadata", {}), _MARK: mark}
-    extra |= {"MetadataDirective": "REPLACE", "CopySourceIfMatch": head["ETag"]}
+    etag = head["ETag"].strip('"')
+    extra |= {"MetadataDirective": "REPLACE", "CopySourceIfMatch": f'"{etag}"'}
     source: Any = {"Bucket": spec.bucket, "Key": key}
     if head["ContentLength"] <= _ONE_COPY_BYTES:
         copy = partial(client.copy_object, Bucket=spec.target_bucket, Key=target, **extra)
