@@ -96,7 +96,7 @@ def test_the_matrix_has_what_was_once_missed() -> None:
         urllib3.exceptions.DecodeError botocore.exceptions.ResponseStreamingError
         botocore.exceptions.IncompleteReadError botocore.exceptions.ConnectionClosedError
         botocore.exceptions.EndpointConnectionError botocore.exceptions.HTTPClientError
-        botocore.parsers.ResponseParserError s3transfer.exceptions.S3CopyFailedError
+        botocore.parsers.ResponseParserError s3transfer.exceptions.RetriesExceededError
         builtins.ConnectionResetError builtins.BrokenPipeError builtins.TimeoutError
         ssl.SSLError ssl.SSLEOFError http.client.IncompleteRead builtins.OSError
     """

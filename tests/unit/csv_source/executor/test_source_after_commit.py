@@ -107,6 +107,9 @@ def test_a_move_destroys_nothing_at_the_target(s3: Any) -> None:
 def test_a_target_that_demands_conditions_takes_a_move(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    copy = s3.meta.service_model.operation_model("CopyObject")
+    if "IfNoneMatch" not in copy.input_shape.members:
+        pytest.skip("this version of boto3 knows no condition of a copy")
     one = put(s3, "in/a.csv")
     demanding = demanding_conditions(client_module.s3_client(CONNECTION))
     monkeypatch.setattr(after_commit, "s3_client", lambda _: demanding)
