@@ -7,7 +7,8 @@ import http.client
 import inspect
 import io
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import botocore.parsers
@@ -64,11 +65,13 @@ def made(kind: type[Exception]) -> Exception:
         wanted = inspect.signature(kind).parameters
         takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in wanted.values())
         return kind(**dict.fromkeys([*names, "error"] if takes_any else wanted, "broken"))
-    for given in (("broken",), (None, "broken"), (None, None, "broken"), (1, 2), ()):
+    response = SimpleNamespace(tell=lambda: 1, length_remaining=2)
+    somehow = ("broken",), (None, "broken"), (None, None, "broken"), (1, 2), (), (response, b"2")
+    for given in somehow:
         try:
             one = kind(*given)
             str(one)
-        except TypeError:
+        except (TypeError, AttributeError):
             continue
         return one
     raise AssertionError(f"no way to make a {kind}")
@@ -77,7 +80,7 @@ def made(kind: type[Exception]) -> Exception:
 class FailingBody(io.RawIOBase):
     """A body of the data whose reading fails: at its start, in its middle, or at its last byte."""
 
-    def __init__(self, data: bytes, place: str, error: Callable[[], Exception]) -> None:
+    def __init__(self, data: bytes, place: str, error: Exception) -> None:
         super().__init__()
         self._data = io.BytesIO(data)
         stops = {AT_ONCE: 0, IN_MIDDLE: len(data) // 2, AT_END: len(data) - 1}
@@ -89,22 +92,20 @@ class FailingBody(io.RawIOBase):
         if self._stop is None:
             return self._data.read() if whole else self._data.read(size)
         if whole or self._data.tell() >= self._stop:
-            raise self._error()
+            raise self._error
         return self._data.read(min(size or 0, self._stop - self._data.tell()))
 
     def close(self) -> None:
         super().close()
         if self._place == ON_CLOSING:
             self._place = ""
-            raise self._error()
+            raise self._error
 
 
 class FailingS3:
     """Answers GET of one object, and of ranges of it; `times` answers fail, in that place."""
 
-    def __init__(
-        self, data: bytes, place: str, error: Callable[[], Exception], times: int = 1
-    ) -> None:
+    def __init__(self, data: bytes, place: str, error: Exception, times: int = 1) -> None:
         self._data, self._place, self._error = data, place, error
         self._left = times
 
@@ -116,7 +117,7 @@ class FailingS3:
             self._left -= 1
             place = self._place
         if place == ON_ASKING:
-            raise self._error()
+            raise self._error
         answer: dict[str, Any] = {
             "Body": FailingBody(part, place, self._error),
             "ETag": '"one"',

@@ -108,8 +108,9 @@ def test_the_matrix_has_what_was_once_missed() -> None:
 def test_what_breaks_once_is_resumed(read: Read, place: str) -> None:
     wrong = {}
     for kind in RESUMED:
+        client = FailingS3(DATA, place, made(kind))
         try:
-            found = read(FailingS3(DATA, place, lambda kind=kind: made(kind)))
+            found = read(client)
         except Exception as exc:
             wrong[str(kind)] = shown(exc)
         else:
@@ -122,7 +123,7 @@ def test_what_breaks_once_is_resumed(read: Read, place: str) -> None:
 def test_what_breaks_for_good_is_told_in_one_line(read: Read, place: str) -> None:
     wrong = {}
     for name, kind in CLASSES.items():
-        client = FailingS3(DATA, place, lambda kind=kind: made(kind), times=99)
+        client = FailingS3(DATA, place, made(kind), times=99)
         try:
             read(client)
         except READERS[read] as exc:
