@@ -252,6 +252,16 @@ def test_a_part_without_rows_is_one_empty_file_or_a_header(s3: FakeS3) -> None:
     assert s3.content("exports/part-0000-0001.csv") == b"text\n"
 
 
+def test_without_rows_the_one_file_is_in_the_folder_of_nulls(s3: FakeS3) -> None:
+    columns = (ExportedColumn("country"), ExportedColumn("text"), ExportedColumn("day"))
+    schema = pa.schema([("c0", pa.string()), ("c1", pa.string()), ("c2", pa.date32())])
+    settings = spec(header=True, columns=columns, partition_by=(2, 0))
+    [report] = write_empty_part(settings, schema)
+    null = "__HIVE_DEFAULT_PARTITION__"
+    assert report["folder"] == f"day={null}/country={null}/"
+    assert s3.content(f"exports/day={null}/country={null}/part-0000-0001.csv") == b"text\n"
+
+
 @pytest.mark.parametrize(
     ("memory", "part_size", "under_way"), [(64, 8, 4), (32, 8, 2), (16, 8, 1), (9, 8, 1)]
 )

@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.commit.intent import PendingExport
 from dbt.adapters.mzs3.export.commit.manifest import (
+    Existing,
     build_manifest,
     plan_replacement,
     require_same_reading,
@@ -97,7 +98,7 @@ class Export:
         """The commit of these files: what it makes visible, and what it then deletes."""
         existing = preflight.existing
         kept, stale, in_place = plan_replacement(
-            existing, files, keeps_partitions=self._keeps_partitions()
+            existing, files, keeps_partitions=self._keeps_partitions(existing)
         )
         manifest = build_manifest(
             self.location,
@@ -119,17 +120,22 @@ class Export:
         )
 
     def writes_empty_file(self, preflight: Preflight) -> bool:
-        """Whether an export without rows writes a file: not if it only replaces partitions."""
-        return preflight.existing is None or not self._keeps_partitions()
+        """Whether an export without rows writes a file: not where partitions stay."""
+        return not self._keeps_partitions(preflight.existing)
 
     def check_kept_partitions(self, preflight: Preflight) -> None:
         """Raises LocationError if partitions that may stay can't be read as the new ones are."""
-        existing, mode = preflight.existing, self.options.on_existing
-        if existing is not None and mode == "overwrite" and self._keeps_partitions():
+        existing = preflight.existing
+        if existing is not None and self._keeps_partitions(existing):
             require_same_reading(existing, self.options.as_config(), schema_of(self.schema))
 
-    def _keeps_partitions(self) -> bool:
-        return bool(self.options.partition_by) and not self.full_refresh
+    def _keeps_partitions(self, existing: Existing | None) -> bool:
+        """Whether partitions of an older export stay. Without rows it has none: its one file
+        stands for none."""
+        options = self.options
+        replaces_some = options.on_existing == "overwrite" and bool(options.partition_by)
+        has_rows = existing is not None and existing.manifest["meta"]["record_count"] > 0
+        return replaces_some and has_rows and not self.full_refresh
 
 
 def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptions) -> DataFrame:

@@ -172,7 +172,7 @@ class _Run:
             self.rows,
             spec,
             before_again=self._begin_again,
-            empty_file=dry or self.export.writes_empty_file(self.preflight),
+            empty_file=self.export.writes_empty_file(self.preflight),
         )
 
     def _begin_again(self, reason: RestartReason, uploads: list[tuple[str, str]]) -> None:

@@ -87,13 +87,15 @@ def _written(spec: WriteSpec, found: Iterable[Run]) -> Generator[dict[str, objec
 
 
 def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, object]]:
-    """The report of the one file of an export without rows, which is in no folder.
+    """The report of the one file of an export without rows, which is in the folder of NULLs.
 
     The file has a header, a schema, or nothing at all; `schema` is that of the query's columns.
+    Readers take columns out of folders' names: at the top of the location, it would lack some.
     """
     content = [field for i, field in enumerate(schema) if i not in spec.partition_by]
-    run = Run(part=0, folder=(), rows=pa.RecordBatch.from_pylist([], schema=pa.schema(content)))
-    return list(_written(spec, [run]))
+    rows = pa.RecordBatch.from_pylist([], schema=pa.schema(content))
+    folder = (None,) * len(spec.partition_by)
+    return list(_written(spec, [Run(part=0, folder=folder, rows=rows)]))
 
 
 class _Writer:
