@@ -198,6 +198,15 @@ def test_every_unsupported_column_is_listed(
         ("s3://", "location names no bucket"),
         ("s3://bucket/a//b", "has an empty folder name in it"),
         ("nonsense(", "that Spark can evaluate: [PARSE_SYNTAX_ERROR]"),
+        ("explode(array('s3://b/x', 's3://b/y'))", "evaluates to several rows; it has to be one"),
+        ("stack(2, 's3://b/x', 's3://b/y')", "evaluates to several rows"),
+        ("explode(cast(array() as array<string>))", "evaluates to no row; it has to be one text"),
+        (
+            "(select * from values ('s3://b/x'), ('s3://b/y'))",
+            "that Spark can evaluate: [SCALAR_SUBQUERY_TOO_MANY_ROWS]",
+        ),
+        ("'s3://b/x\\n'", "location ends in a newline"),
+        ("concat('s3://b', '/../x')", "location has a folder '..'"),
     ],
 )
 def test_a_location_that_is_none(copy: Copy, location: str, reason: str) -> None:

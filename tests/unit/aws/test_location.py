@@ -6,7 +6,7 @@ import pytest
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.location import S3Location, parse_location
+from dbt.adapters.mzs3.aws.location import S3Location, option_problems, parse_location
 
 ACCESS_POINT = "arn:aws:s3:us-east-1:123456789012:accesspoint"
 
@@ -32,6 +32,61 @@ def test_keys_and_uris_are_below_it() -> None:
     location = S3Location("b", "orders/")
     assert location.uri == "s3://b/orders/"
     assert location.key("part-0000-0001.csv") == "orders/part-0000-0001.csv"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("s3://b/a/./c", "has a folder '.', which readers take for the way to another one"),
+        ("s3://b/../c/", "has a folder '..', which"),
+        ("s3://b/a/..", "has a folder '..', which"),
+        ("s3://b/x\n", "ends in a newline, as a block of YAML does: 's3://b/x\\\\n'; write it on"),
+        ("s3://b\n", "ends in a newline, as a block"),
+        ("s3://b/x\r\n", "ends in a newline, as a block"),
+        ("s3://b/x\ny", "has a control character in it, such as a newline or a tab: "),
+        ("s3://b/x\t\n", "has a control character in it"),
+        ("s3://b/x\x00", "has a control character in it"),
+        ("s3://b/x\x7f", "has a control character in it"),
+        ("s3://b/x\x85y", "has a control character in it"),
+    ],
+)
+def test_folders_that_no_reader_finds(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse_location(text)
+    assert option_problems(text) == option_problems(f"'{text}'") != []
+    assert option_problems(f"'{text}' || mz_now()") != [] or text.endswith("..")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("s3://b/...", "s3://b/.a/_b", "s3://b/a ", "s3://b/ a/b", "s3://b/a:b/c=d"),
+        "s3://b/é#%20",
+    ],
+)
+def test_folders_that_look_odd_and_that_readers_find(text: str) -> None:
+    assert parse_location(text).uri == f"{text}/"
+    assert option_problems(text) == option_problems(f"'{text}'") == []
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (None, "location is required"),
+        ("", "location is required"),
+        ("s3://b/x/ || mz_now()", "in a SQL expression the texts are in quotes of their own"),
+        ("'gs://b/' || mz_now()", "location must start with s3://, not 'gs://b/0'"),
+        ("'s3://' || mz_now() || '/../x'", "location has a folder '..'"),
+    ],
+)
+def test_what_a_model_declares_is_told_without_spark(given: object, says: str) -> None:
+    [problem] = option_problems(given)
+    assert says in problem
+
+
+@pytest.mark.parametrize("given", [5, "concat('gs://', x)", "mz_now() || 's3://b/'"])
+def test_what_only_spark_can_tell(given: object) -> None:
+    assert option_problems(given) == []
 
 
 @pytest.mark.parametrize("text", ["", "b/orders", "s3a://b/x", "s3://", "s3:///x", "s3://b//x"])

@@ -124,6 +124,23 @@ def test_what_comes_after_the_commit(value, expected):
         ({"after_commit": {"tag": {"a": "b;c"}}},
          "external.after_commit: tag a: b;c is no tag for S3: up to 128 characters for the name, "
          "256 for the value, of letters, digits, spaces and + - = . _ : / @"),
+        ({"after_commit": {"tag": {"a": "x" * 249 + "{epoch}"}}},
+         f"external.after_commit: tag a: {'x' * 249}{{epoch}} is no tag for S3: up to 128 "
+         "characters for the name, 256 for the value, of letters, digits, spaces and "
+         "+ - = . _ : / @"),
+        ({"after_commit": {"move": "s3://attic/../x"}},
+         "external.after_commit: move has a folder '..', which readers take for the way to "
+         "another one: 's3://attic/../x'"),
+        ({"location": "s3://b/x\n"},
+         "external.location ends in a newline, as a block of YAML does: 's3://b/x\\n'; write it "
+         "on the line of its key, or begin the block with |- or >-"),
+        ({"location": "s3://b/x\ty"},
+         "external.location has a control character in it, such as a newline or a tab: "
+         "'s3://b/x\\ty'"),
+        ({"location": "s3://b/./x"},
+         "external.location has a folder '.', which readers take for the way to another one: "
+         "'s3://b/./x'"),
+        ({"delimiter": "\0"}, "external: delimiter cannot hold a NUL byte"),
     ],
 )  # fmt: skip
 def test_one_problem(external, says):

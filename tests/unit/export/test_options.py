@@ -50,7 +50,7 @@ def test_every_option_is_read() -> None:
         encryption="aws:kms",
         kms_key_id="key",
         storage_class="STANDARD_IA",
-        object_tags={"team": "a&b"},
+        object_tags={"team": "a+b"},
         acl="bucket-owner-full-control",
     )
     assert options.on_existing == "overwrite"
@@ -59,7 +59,7 @@ def test_every_option_is_read() -> None:
         "ServerSideEncryption": "aws:kms",
         "SSEKMSKeyId": "key",
         "StorageClass": "STANDARD_IA",
-        "Tagging": "team=a%26b",
+        "Tagging": "team=a%2Bb",
         "ACL": "bucket-owner-full-control",
     }
     assert "StorageClass" not in options.properties.for_notes()
@@ -109,7 +109,7 @@ def test_all_problems_are_named_at_once() -> None:
         "parts must be a whole number from 1 to 10000, not 0",
         "header must be true or false, not 'yes'",
         "aws_connection 'lak' is not in the profile; it has default, lake",
-        "part_size must be at least 5MB, not 1MB",
+        "part_size must be at least 5MB, which is the least that S3 takes, not 1MB",
         "delimiter must be a single one-byte character",
     )
 
@@ -135,6 +135,19 @@ def test_all_problems_are_named_at_once() -> None:
         ({"acl": "secret"}, "acl must be one of private, "),
         ({"object_tags": {"team": 1}}, "object_tags must map texts to texts; 'team' does not"),
         ({"object_tags": {str(i): "" for i in range(11)}}, "object_tags has 11 tags; S3 takes 10"),
+        ({"object_tags": {"a": "b;c"}}, "object_tags a: b;c is no tag for S3: up to 128 charact"),
+        ({"object_tags": {"a": "b\n"}}, "is no tag for S3"),
+        ({"object_tags": {"": "b"}}, "is no tag for S3"),
+        ({"object_tags": {"a": "𐊀" * 129}}, "is no tag for S3"),
+        ({"object_tags": {"aws:a": "b"}}, "names that begin with aws: are AWS's own"),
+        ({"delimiter": "\0"}, "delimiter cannot hold a NUL byte"),
+        ({"escape": "\0"}, "escape cannot hold a NUL byte"),
+        ({"null": "a\0"}, "null cannot hold a NUL byte"),
+        ({"single_file": "a.csv\n"}, "single_file has a control character in it"),
+        ({"location": "s3://b/x\n"}, "location ends in a newline"),
+        ({"location": "'s3://b/../x'"}, "location has a folder '..'"),
+        ({"part_size": "6GB"}, "part_size can be 5GB at most, not 6GB"),
+        ({"max_file_size": "6TB", "part_size": "1GB"}, "max_file_size can be 5TB at most"),
         ({"quote": ","}, "delimiter and quote must be different"),
         ({"null": "a,b"}, "delimiter must not appear in the null specification"),
         ({"null": "\n"}, "null representation cannot use newline or carriage return"),
@@ -153,6 +166,12 @@ def test_all_problems_are_named_at_once() -> None:
 )
 def test_what_is_refused(config: dict[str, Any], problem: str) -> None:
     assert any(problem in found for found in problems(**config))
+
+
+def test_tags_as_s3_takes_them() -> None:
+    """Letters and digits of all scripts, spaces, and the longest that there may be."""
+    tags = {"a b+-=._:/@": "ß日𐊀 ٣ \u00a0", "k" * 128: "v" * 256, "𐊀" * 64: "𐊀" * 128}
+    assert parse(object_tags=tags).properties.object_tags == tags
 
 
 def test_location_is_required() -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.shard.config import (
     ShardOptions,
     ShardSource,
     moment,
+    parse_compaction,
     parse_shard_options,
     parse_shard_source,
 )
@@ -55,6 +57,38 @@ def test_all_problems_of_a_model_come_at_once() -> None:
         "location is required",
     ):
         assert problem in text
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"part_size": "6GB"},
+        {"part_size": "1MB"},
+        {"max_file_size": "1TB"},
+        {"max_file_size": "6TB", "part_size": "1GB"},
+        {"max_file_size": "0MB"},
+        {"location": "s3://b/x\n"},
+        {"location": "s3://b/../x"},
+        {"location": "'s3://b/./' || mz_now()"},
+        {"location": "s3://b/x/ || mz_now()"},
+        {"location": ""},
+        {"parts": 10_001},
+    ],
+    ids=str,
+)
+def test_what_shards_and_exports_share_is_refused_in_the_same_words(config: Any) -> None:
+    given = {"location": "s3://b/x", "max_multi_part_bytes_in_memory": "30GB", **config}
+    told = []
+    for parse in (parse_options, parse_shard_options):
+        with pytest.raises(ConfigError) as caught:
+            parse(NODE, given, ["default"])
+        told.append(caught.value.problems)
+    assert told[0] == told[1]
+
+
+def test_a_compaction_is_refused_what_a_run_is() -> None:
+    with pytest.raises(ConfigError, match="max_file_size 1TB needs more than 10000 upload parts"):
+        parse_compaction({"max_file_size": "1TB"})
 
 
 @pytest.mark.parametrize(

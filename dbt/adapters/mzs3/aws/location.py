@@ -7,11 +7,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.config.values import has_control_character
 from dbt.adapters.mzs3.errors import ConfigError
 
 SCHEME = "s3://"
 _ACCESS_POINT = re.compile(r"^(arn:[^:/]+:s3:[^:/]*:[0-9]*:accesspoint)/")
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
+# Without what a setting of the session may give a meaning: backslashes, and ${...}.
+_LITERAL = r"'[^'\\$]+'"
+_JOINED = re.compile(
+    rf"\s*{_LITERAL}(?:\s*\|\|\s*(?:{_LITERAL}|mz_now\(\)))*\s*", re.IGNORECASE | re.ASCII
+)
+_TEXT = re.compile(r"'([^']+)'|mz_now\(\)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ def parse_location(text: str) -> S3Location:
     """
     if not text.startswith(SCHEME):
         raise ValueError(f"must start with {SCHEME}, not {text!r}")
+    _require_plain(text)
     path = _ACCESS_POINT.sub(r"\1:", text[len(SCHEME) :])
     bucket, _, prefix = path.partition("/")
     if not bucket:
@@ -61,7 +69,53 @@ def parse_location(text: str) -> S3Location:
     prefix = prefix.rstrip("/")
     if prefix.startswith("/") or "//" in prefix:
         raise ValueError(f"has an empty folder name in it: {text!r}")
+    if aside := [name for name in prefix.split("/") if name in (".", "..")]:
+        raise ValueError(
+            f"has a folder {aside[0]!r}, which readers take for the way to another one: {text!r}"
+        )
     return S3Location(bucket, f"{prefix}/" if prefix else "")
+
+
+def _require_plain(text: str) -> None:
+    """Raises ValueError for characters that no reader of the location would be given."""
+    if not has_control_character(text):
+        return
+    if not has_control_character(text.rstrip("\r\n")):
+        raise ValueError(
+            f"ends in a newline, as a block of YAML does: {text!r}; write it on the line of its "
+            "key, or begin the block with |- or >-"
+        )
+    raise ValueError(f"has a control character in it, such as a newline or a tab: {text!r}")
+
+
+def joined_texts(expression: str, as_of: int) -> str | None:
+    """What a text gives that others, and mz_now(), are joined to by ||; None for any other
+    expression.
+
+    Most locations are such, and need not wait for Spark to make the function and ask for one row.
+    """
+    if _JOINED.fullmatch(expression) is None:
+        return None
+    return "".join(text or str(int(as_of)) for text in _TEXT.findall(expression))
+
+
+def option_problems(given: object) -> list[str]:
+    """What is wrong with a model's option `location`, as far as that can be told without Spark."""
+    if given in (None, ""):
+        return [f"location is required: '{SCHEME}bucket/prefix' or a SQL expression for one"]
+    if not isinstance(given, str):
+        return []  # which its converter tells
+    if given.startswith(SCHEME) and "||" in given:
+        return [
+            f"location {given!r} is a literal, as it starts with {SCHEME}; in a SQL "
+            "expression the texts are in quotes of their own: "
+            "location=\"'s3://bucket/prefix/' || mz_now()\""
+        ]
+    problems: list[str] = []
+    known = given if given.startswith(SCHEME) else joined_texts(given, as_of=0)
+    if known is not None:
+        named_location(known, problems)
+    return problems
 
 
 def unknown_connection(key: str, name: str, known: Collection[str]) -> str:

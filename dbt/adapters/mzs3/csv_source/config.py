@@ -10,7 +10,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.aws.location import S3Location, parse_location
-from dbt.adapters.mzs3.config.values import ConfigReader, choice, member, parse_size, whole_number
+from dbt.adapters.mzs3.config.values import (
+    ConfigReader,
+    choice,
+    member,
+    parse_size,
+    tag_problems,
+    whole_number,
+)
 from dbt.adapters.mzs3.csv_source.executor.encoding import canonical_encoding
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     CSV,
@@ -39,11 +46,8 @@ MINUTES_PER_RUN = 10
 _WAYS = f"{SCAN}, or {QUEUE} with a queue's name or URL"
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 _ACTIONS = "keep, tag, {tag: {name: value}}, {move: s3://bucket/prefix/}, delete"
-# What S3 takes (S3, Categorizing your objects using tags).
-_MAX_TAGS = 10
-_MAX_TAG_NAME, _MAX_TAG_VALUE = 128, 256
-_TAG_NAME = re.compile(rf"[\w\s+\-=.:/@]{{1,{_MAX_TAG_NAME}}}")
-_TAG_VALUE = re.compile(rf"(?:{re.escape(EPOCH_MARK)}|[\w\s+\-=.:/@])*")
+# An epoch is a time in ms.
+_SOME_EPOCH = "1700000000000"
 
 
 class AfterAction(Enum):
@@ -172,17 +176,10 @@ def _tags(read: ConfigReader, tags: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(tags, Mapping) or not tags:
         read.note(f"after_commit: tag must be a mapping of names to values, not {tags!r}")
         return ()
-    if len(tags) > _MAX_TAGS:
-        read.note(f"after_commit: tag has {len(tags)} tags; S3 takes {_MAX_TAGS} for an object")
     found = tuple((str(name), str(text)) for name, text in tags.items())
-    for name, text in found:
-        sound = _TAG_NAME.fullmatch(name) and _TAG_VALUE.fullmatch(text)
-        if not sound or len(text) > _MAX_TAG_VALUE:
-            read.note(
-                f"after_commit: tag {name}: {text} is no tag for S3: up to {_MAX_TAG_NAME} "
-                f"characters for the name, {_MAX_TAG_VALUE} for the value, of letters, digits, "
-                "spaces and + - = . _ : / @"
-            )
+    put = {name: text.replace(EPOCH_MARK, _SOME_EPOCH) for name, text in found}
+    for problem in tag_problems("after_commit: tag", put):
+        read.note(problem.replace(_SOME_EPOCH, EPOCH_MARK))
     return found
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.location import S3Location
+from dbt.adapters.mzs3.config.values import MAX_OBJECT_SIZE
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.commit.intent import PendingExport
 from dbt.adapters.mzs3.export.commit.manifest import (
@@ -30,9 +31,6 @@ from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 from dbt.adapters.mzs3.upload.spec import WriteSpec
-
-# What S3 takes as one object.
-_MAX_OBJECT = 5 << 40
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,9 @@ class Export:
             prefix=self.location.prefix,
             columns=exported_columns(self.schema),
             format=options.format,
-            max_file_size=options.max_file_size if options.single_file is None else _MAX_OBJECT,
+            max_file_size=options.max_file_size
+            if options.single_file is None
+            else MAX_OBJECT_SIZE,
             part_size=options.part_size,
             max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
             partition_by=self.partition_by,

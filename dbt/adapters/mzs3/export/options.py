@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 from urllib.parse import urlencode
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.aws.location import SCHEME, named_location, unknown_connection
+from dbt.adapters.mzs3.aws.location import option_problems, unknown_connection
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
+    SIZES,
     ConfigReader,
     choice,
     file_name,
     format_size,
     names,
     parse_size,
+    tag_problems,
     text,
     unknown_keys,
+    upload_problems,
     whole_number,
 )
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.format import ExportFormat
 from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
-from dbt.adapters.mzs3.upload.file_upload import MAX_UPLOAD_PARTS
 from dbt.adapters.mzs3.upload.names import number_of
 
 OnExisting = Literal["fail", "overwrite", "resume"]
 
-MIN_PART_SIZE = 5 << 20
-MAX_PART_SIZE = 5 << 30
 _ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
 _STORAGE_CLASSES = (
     "STANDARD",
@@ -52,10 +52,6 @@ _ACLS = (
     "bucket-owner-read",
     "bucket-owner-full-control",
 )
-# Limits of S3's object tags.
-_MAX_TAGS = 10
-_MAX_TAG_KEY = 128
-_MAX_TAG_VALUE = 256
 
 
 def _tag_mapping(value: Any) -> Mapping[str, str]:
@@ -78,12 +74,11 @@ PROPERTIES: Mapping[str, Callable[[Any], Any]] = {
 """The options of models, with what converts their values."""
 
 
-_SIZES = ("max_file_size", "part_size", "max_multi_part_bytes_in_memory")
 # Of every format, with what converts their values.
 _SHARED: Mapping[str, Callable[[Any], Any]] = {
     "location": text,
     "aws_connection": text,
-    **dict.fromkeys(_SIZES, parse_size),
+    **dict.fromkeys(SIZES, parse_size),
     "parts": whole_number(1, MAX_PARTS),
     "partition_by": names,
     "single_file": file_name,
@@ -130,15 +125,7 @@ class ObjectProperties:
         problems = []
         if self.kms_key_id is not None and not (self.encryption or "").startswith("aws:kms"):
             problems.append("kms_key_id needs encryption to be aws:kms or aws:kms:dsse")
-        if len(self.object_tags) > _MAX_TAGS:
-            problems.append(f"object_tags has {len(self.object_tags)} tags; S3 takes {_MAX_TAGS}")
-        for key, value in self.object_tags.items():
-            if not 0 < len(key) <= _MAX_TAG_KEY or len(value) > _MAX_TAG_VALUE:
-                problems.append(
-                    f"object_tags has the tag {key!r}; S3 takes keys of 1 to {_MAX_TAG_KEY} "
-                    f"characters and values of up to {_MAX_TAG_VALUE}"
-                )
-        return problems
+        return [*problems, *tag_problems("object_tags", self.object_tags)]
 
 
 @dataclass(frozen=True)
@@ -179,7 +166,7 @@ class CopyOptions:
             "aws_connection": self.aws_connection,
             "format": self.format.name,
             "compression": self.format.compression,
-            **{name: format_size(getattr(self, name)) for name in _SIZES},
+            **{name: format_size(getattr(self, name)) for name in SIZES},
             "on_existing": self.on_existing,
         }
         if self.single_file is not None:
@@ -206,8 +193,10 @@ def parse_options(
     options = CopyOptions(
         format=written, properties=ObjectProperties(**read.all(PROPERTIES)), **shared
     )
+    if options.aws_connection not in connections:
+        problems.append(unknown_connection("aws_connection", options.aws_connection, connections))
     problems += [
-        *_of_where(options, given, connections),
+        *option_problems(given.get("location")),
         *_of_sizes(options),
         *_contradictions(options, given),
         *options.properties.problems(),
@@ -217,44 +206,10 @@ def parse_options(
     return options
 
 
-def _of_where(
-    options: CopyOptions, given: Mapping[str, Any], connections: Collection[str]
-) -> Iterator[str]:
-    if given.get("location") in (None, ""):
-        yield "location is required: 's3://bucket/prefix' or a SQL expression for one"
-    if options.location.startswith(SCHEME) and ("||" in options.location):
-        yield (
-            f"location {options.location!r} is a literal, as it starts with {SCHEME}; in a SQL "
-            "expression the texts are in quotes of their own: "
-            "location=\"'s3://bucket/prefix/' || mz_now()\""
-        )
-    elif options.location.startswith(SCHEME):
-        problems: list[str] = []
-        named_location(options.location, problems)
-        yield from problems
-    if options.aws_connection not in connections:
-        yield unknown_connection("aws_connection", options.aws_connection, connections)
-
-
 def _of_sizes(options: CopyOptions) -> Iterator[str]:
-    if options.part_size < MIN_PART_SIZE:
-        yield f"part_size must be at least 5MB, not {format_size(options.part_size)}"
-    elif options.part_size > MAX_PART_SIZE:
-        yield f"part_size can be 5GB at most, not {format_size(options.part_size)}"
-    elif (
-        options.single_file is None
-        and options.max_file_size > options.part_size * MAX_UPLOAD_PARTS
-    ):
-        yield (
-            f"max_file_size {format_size(options.max_file_size)} needs more than "
-            f"{MAX_UPLOAD_PARTS} upload parts of {format_size(options.part_size)}; raise part_size"
-        )
-    if options.max_multi_part_bytes_in_memory < 2 * options.part_size:
-        yield (
-            "max_multi_part_bytes_in_memory must be at least twice part_size, which is "
-            f"{format_size(options.part_size)}; it is "
-            f"{format_size(options.max_multi_part_bytes_in_memory)}"
-        )
+    of_one_file = options.single_file is not None  # whose parts grow, and whose size is S3's
+    sized = replace(options, max_file_size=options.part_size) if of_one_file else options
+    yield from upload_problems(sized, in_memory=2)
 
 
 def _contradictions(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[str]:

@@ -9,18 +9,24 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, named_location, unknown_connection
+from dbt.adapters.mzs3.aws.location import (
+    S3Location,
+    named_location,
+    option_problems,
+    unknown_connection,
+)
 from dbt.adapters.mzs3.config.values import (
     IGNORED,
+    SIZES,
     ConfigReader,
     Problems,
     choice,
     flag,
-    format_size,
     names,
     parse_size,
     text,
     unknown_keys,
+    upload_problems,
     whole_number,
 )
 from dbt.adapters.mzs3.errors import ConfigError
@@ -36,7 +42,6 @@ from dbt.adapters.mzs3.text import did_you_mean
 Mode = Literal["diff", "append"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MAX_FILE_SIZE, PART_SIZE, MAX_IN_MEMORY = 128 << 20, 8 << 20, 100 << 20
-_SMALLEST_PART = 5 << 20
 
 
 @dataclass(frozen=True)
@@ -89,23 +94,10 @@ def parse_shard_options(
     problems = unknown_keys(given, tuple(_CONVERTERS), "persist_shard")
     read = ConfigReader(given, problems)
     options = ShardOptions(**{"location": "", **read.all(_CONVERTERS)})
-    if options.location.startswith(SCHEME):
-        named_location(options.location, problems)
-    if given.get("location") in (None, ""):
-        problems.append("location is required: s3://bucket/prefix, or a SQL expression for it")
+    problems += option_problems(given.get("location"))
     if options.aws_connection not in connections:
         problems.append(unknown_connection("aws_connection", options.aws_connection, connections))
-    if options.part_size < _SMALLEST_PART:
-        problems.append(
-            "part_size must be at least 5MB, which is the least that S3 takes, not "
-            f"{format_size(options.part_size)}"
-        )
-    if options.max_multi_part_bytes_in_memory < 3 * options.part_size:
-        problems.append(
-            "max_multi_part_bytes_in_memory must be at least three times part_size, which is "
-            f"{format_size(options.part_size)}; it is "
-            f"{format_size(options.max_multi_part_bytes_in_memory)}"
-        )
+    problems += upload_problems(options, in_memory=3)
     Problems(node, problems).raise_if_any()
     return options
 
@@ -168,9 +160,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "column_renames": _names_by_name,
     "column_types": _types_by_name,
     "sort_by": column_names,
-    "max_file_size": parse_size,
-    "part_size": parse_size,
-    "max_multi_part_bytes_in_memory": parse_size,
+    **dict.fromkeys(SIZES, parse_size),
     "parts": whole_number(1, MAX_PARTS),
 }
 
@@ -341,6 +331,8 @@ def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
     """The request in a run-operation's arguments; raises ConfigError with all problems."""
     problems: list[str] = []
     options = ConfigReader(arguments, problems).all(_OF_COMPACTIONS)
+    written = ShardOptions("", max_file_size=options.get("max_file_size", MAX_FILE_SIZE))
+    problems += upload_problems(written, in_memory=3)
     Problems(COMPACTION, problems).raise_if_any()
     kept = {"keep_ms": options.pop("keep_hours")} if "keep_hours" in options else {}
     return CompactionRequest(**options, **kept)

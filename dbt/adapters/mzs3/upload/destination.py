@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained
-from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
+from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, joined_texts, parse_location
 from dbt.adapters.mzs3.aws.upload_part import Parts
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
 from dbt.adapters.mzs3.objects.prefix import BegunUpload, Prefix, abort_all, probe_name
-from dbt.adapters.mzs3.spark.failure import explain
-
-# Without what a setting of the session may give a meaning: backslashes, and ${...}.
-_LITERAL = r"'[^'\\$]+'"
-_JOINED = re.compile(
-    rf"\s*{_LITERAL}(?:\s*\|\|\s*(?:{_LITERAL}|mz_now\(\)))*\s*", re.IGNORECASE | re.ASCII
-)
-_TEXT = re.compile(r"'([^']+)'|mz_now\(\)", re.IGNORECASE)
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
@@ -32,26 +23,14 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
     `mz_now()` in the expression is `as_of`, in ms since the epoch.
     Raises ConfigError when the expression fails, or gives no S3 location.
     """
-    value: Any = text if text.startswith(SCHEME) else _joined_texts(text, as_of)
-    if value is None:
-        try:
-            spark.sql(
-                "CREATE OR REPLACE TEMPORARY FUNCTION mz_now() RETURNS BIGINT "
-                f"RETURN {int(as_of)}L"
-            )
-            # From a row: then Spark's optimizer has the value, and nothing is compiled or run.
-            [row] = spark.sql(f"SELECT ({text}) AS location FROM VALUES (0)").collect()
-        except PySparkException as exc:
-            reason = str(explain(exc)).splitlines()[0]
-            problem = (
-                f"location {text!r} is neither a literal {SCHEME}… nor a SQL expression that "
-                f"Spark can evaluate: {reason}"
-            )
-            raise ConfigError(node, [problem]) from exc
-        value = row[0]
+    known = text if text.startswith(SCHEME) else joined_texts(text, as_of)
+    values = _evaluated(spark, node, text, as_of) if known is None else [known]
+    value = values[0] if len(values) == 1 else None
     if not isinstance(value, str):
-        what = "NULL" if value is None else f"{value!r}, which is no text"
-        wanted = f"it has to be a text such as {SCHEME}bucket/prefix"
+        what = f"{value!r}, which is no text"
+        if value is None:
+            what = {0: "no row", 1: "NULL"}.get(len(values), "several rows")
+        wanted = f"it has to be one text such as {SCHEME}bucket/prefix"
         raise ConfigError(node, [f"location {text!r} evaluates to {what}; {wanted}"])
     try:
         return parse_location(value)
@@ -59,15 +38,22 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         raise ConfigError(node, [f"location {exc}"]) from exc
 
 
-def _joined_texts(expression: str, as_of: int) -> str | None:
-    """What a text gives that others, and mz_now(), are joined to by ||; None for any other
-    expression.
-
-    Most locations are such, and need not wait for Spark to make the function and ask for one row.
-    """
-    if _JOINED.fullmatch(expression) is None:
-        return None
-    return "".join(text or str(int(as_of)) for text in _TEXT.findall(expression))
+def _evaluated(spark: SparkSession, node: str, text: str, as_of: int) -> list[Any]:
+    """The values of the expression, of more than two only two; raises ConfigError if it fails."""
+    try:
+        spark.sql(
+            f"CREATE OR REPLACE TEMPORARY FUNCTION mz_now() RETURNS BIGINT RETURN {int(as_of)}L"
+        )
+        # From a row: then Spark's optimizer has the value, and nothing is compiled or run.
+        asked = spark.sql(f"SELECT ({text}) AS location FROM VALUES (0)")
+        return [row[0] for row in asked.limit(2).collect()]
+    except SPARK_FAILURES as exc:
+        reason = str(readable(exc)).splitlines()[0]
+        problem = (
+            f"location {text!r} is neither a literal {SCHEME}… nor a SQL expression that "
+            f"Spark can evaluate: {reason}"
+        )
+        raise ConfigError(node, [problem]) from exc
 
 
 @contextmanager

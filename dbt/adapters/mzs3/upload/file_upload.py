@@ -13,11 +13,11 @@ from dbt.adapters.mzs3.aws.client import recent_s3_client
 from dbt.adapters.mzs3.aws.failures import AwsFailure, explained
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.aws.upload_part import Parts
+from dbt.adapters.mzs3.config.values import MAX_UPLOAD_PARTS
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
-MAX_UPLOAD_PARTS = 10_000
 _Bytes = bytes  # in a class that has an attribute of that name
 # A single file's parts double in size after each so many.
 _PARTS_OF_ONE_SIZE = 2_000

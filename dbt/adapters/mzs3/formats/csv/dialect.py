@@ -31,6 +31,10 @@ class CsvDialect:
             for name in names
             if len(getattr(self, name).encode()) != 1
         ]
+        # No text of PostgreSQL's can hold one, and no source reads one.
+        found += [
+            f"{name} cannot hold a NUL byte" for name, text in vars(self).items() if "\0" in text
+        ]
         newlines = {"\n", "\r"}
         marks = {"delimiter": self.delimiter, "quote": self.quote}
         if self.quote and self.delimiter == self.quote:
