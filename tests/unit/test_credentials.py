@@ -202,6 +202,25 @@ def test_jobs_that_are_submitted_are_for_methods_without_a_session():
     assert "spark_submit.deploy_mode can't be cluster" in str(caught.value)
 
 
+@pytest.mark.parametrize("method", ["thrift", "http", "session"])
+def test_a_host_with_a_password_is_refused_and_not_repeated(method):
+    with pytest.raises(DbtRuntimeError, match="host must be the name of a host") as caught:
+        credentials(method=method, host="https://me:the-password@spark.acme.com", user="dbt")
+    assert "the-password" not in str(caught.value)
+
+
+def test_what_dbt_debug_shows_of_urls_has_no_password():
+    parameters = {
+        "spark.master": "k8s://https://me:the-password@k8s.acme.com",
+        "spark.sql.warehouse.dir": "s3a://AKIA:the-password@lake/tables",
+    }
+    shown = str(dict(credentials(server_side_parameters=parameters).connection_info()))
+    assert "https://***@k8s.acme.com" in shown
+    assert "s3a://***@lake/tables" in shown
+    made = credentials(**THRIFT, spark_submit={"master": parameters["spark.master"]})
+    assert "the-password" not in shown + str(dict(made.connection_info()))
+
+
 def test_without_pyspark_a_sentence_names_the_extras():
     program = "import sys; sys.modules['pyspark'] = None; import dbt.adapters.mzs3"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

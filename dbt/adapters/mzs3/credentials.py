@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.remote import shown_server, url_problem
 from dbt.adapters.mzs3.spark.session import WAREHOUSE
 from dbt.adapters.mzs3.submit.options import SubmitOptions, parse_submit_options
+from dbt.adapters.mzs3.text import without_logins
 
 HIDDEN = "***"
 _SECRET_AWS_KEYS = {f.name for f in fields(AwsConnection) if not f.repr}
@@ -108,6 +109,11 @@ class Mzs3Credentials(SparkCredentials):
                 "everything runs in the session of a connection: remove it"
             )
         if self.method != Mzs3ConnectionMethod.CONNECT:
+            if "@" in (self.host or ""):
+                yield (
+                    "host must be the name of a host, without a user and a password, which have "
+                    "keys of their own"
+                )
             return
         if problem := url_problem(self.host or ""):
             yield problem
@@ -162,9 +168,10 @@ class Mzs3Credentials(SparkCredentials):
         if self.method == Mzs3ConnectionMethod.SESSION:
             for key in ("spark.master", WAREHOUSE):
                 if key in self.server_side_parameters:
-                    yield key, self.server_side_parameters[key]
+                    yield key, without_logins(self.server_side_parameters[key])
         if self.submit_options is not None:
-            yield "spark_submit", {"master": self.submit_options.master}
+            master = self.submit_options.master
+            yield "spark_submit", {"master": master and without_logins(master)}
         shown = {
             name: {"region": connection.region, "endpoint": connection.endpoint}
             for name, connection in self.connections.items()

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import counted, without_logins
 
 
 class Mzs3Error(Exception):
-    """An error a user can act on: the text says what is wrong, where, and what to do next."""
+    """An error a user can act on: the text says what is wrong, where, and what to do next.
+
+    No URL in it has a user and a password, whoever has put it there.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(without_logins(message))
 
 
 class ConfigError(Mzs3Error):

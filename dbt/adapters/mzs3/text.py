@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import re
 from collections.abc import Iterable
 
+_LOGIN = re.compile(r"(?<=://)[^\s/@]*:[^\s/@]*@")
 _LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
 
 
@@ -70,3 +72,8 @@ def shown_at(moment: int) -> str:
         return str(moment)
     shown = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=moment)
     return f"{moment} ({shown.isoformat(' ', 'milliseconds')})"
+
+
+def without_logins(text: str) -> str:
+    """The text in which no URL has a user and a password."""
+    return _LOGIN.sub("***@", text) if "://" in text else text

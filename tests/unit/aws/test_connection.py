@@ -75,3 +75,16 @@ def test_who_pays_is_told(given: object, pays: bool) -> None:
 def test_who_pays_is_true_or_false() -> None:
     with pytest.raises(ConfigError, match=r"lake\.requester_pays must be true or false"):
         parse_connections({"lake": {"requester_pays": "me"}})
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        *("http://me:hush@store:9000", "https://hush@store/", "http://me:hu/hush@store"),
+        *("https://store/?token=hush", "https://store/#hush", "me:hush@store:9000"),
+    ],
+)
+def test_an_endpoint_with_a_password_is_refused_and_not_repeated(endpoint: str) -> None:
+    found = problems(endpoint=endpoint)
+    assert any("must be an address without a user, a password or parameters" in p for p in found)
+    assert "hush" not in str(found)

@@ -122,3 +122,21 @@ def test_s3_is_asked_through_the_access_point() -> None:
     asked = r"https://lake-123456789012\.s3-accesspoint\.us-east-1\.amazonaws\.com/x/y"
     with pytest.raises(RuntimeError, match=asked):
         client.delete_object(Bucket=location.bucket, Key=location.key("y"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("s3://AKIA:hush@b/x", "s3a://AKIA:hush@b/x", "s3://AKIA:hu/hush@b/x", "s3://hush@b/x\n"),
+        *("s3://AKIA:hush@b/x || mz_now()", "s3n://hush@b", "s3://AKIA:hu//hush@b/../x"),
+    ],
+)
+def test_a_key_in_a_location_is_refused_and_not_repeated(text: str) -> None:
+    [problem] = option_problems(text)
+    assert "that may be a key, and is not shown" in problem
+    assert "hush" not in problem
+
+
+@pytest.mark.parametrize("text", ["s3://b/a@b", "s3://b/a:b@c", f"s3://{ACCESS_POINT}/lake/x@y"])
+def test_an_at_sign_in_a_folder_is_no_key(text: str) -> None:
+    assert option_problems(text) == []

@@ -137,6 +137,9 @@ def test_what_comes_after_the_commit(value, expected):
         ({"location": "s3://b/x\ty"},
          "external.location has a control character in it, such as a newline or a tab: "
          "'s3://b/x\\ty'"),
+        ({"location": "s3://KEY:hush@b/x"},
+         "external.location has something before the name of its bucket that may be a key, and is "
+         "not shown; keys belong under aws_connections in the profile"),
         ({"location": "s3://b/./x"},
          "external.location has a folder '.', which readers take for the way to another one: "
          "'s3://b/./x'"),

@@ -89,7 +89,7 @@ def test_without_a_header_columns_are_counted_or_declared():
         ({"header": ["a", 1]}, "external.header has 1, which is not a text; put it in quotes"),
         ({"header": ["a", "A"]},
          "external.header: columns 1 and 2 have the same name 'A' "
-         "(Spark does not tell upper from lower case); declare `columns` to name them"),
+         "(Spark does not tell upper from lower case by default); declare `columns` to name them"),
         ({"header": False},
          "external.header is false, so the columns must be known: declare `columns`, or "
          "external.column_count"),
@@ -164,7 +164,7 @@ def test_columns_with_wrong_names_and_types():
         "boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, timestamp, "
         "timestamp_ntz, binary",
         "columns: columns 1 and 2 have the same name 'ID' "
-        "(Spark does not tell upper from lower case)",
+        "(Spark does not tell upper from lower case by default)",
         "columns: column 3 has an empty name",
         "columns: column 4 is named '_MZ_object': names that start with _mz_ are reserved",
     ]

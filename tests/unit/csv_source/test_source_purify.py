@@ -73,7 +73,7 @@ def test_a_header_that_is_needed_and_not_found():
     ("header", "says"),
     [
         (("id", "ID"), "columns 1 and 2 have the same name 'ID' "
-                       "(Spark does not tell upper from lower case)"),
+                       "(Spark does not tell upper from lower case by default)"),
         (("\u0131d", "x", "id"), "columns 1 and 3 have names that Spark takes for one, "
                                  "'\u0131d' and 'id'"),
         (("\u017fum", "sum"), "columns 1 and 2 have names that Spark takes for one, "

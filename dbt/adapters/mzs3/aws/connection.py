@@ -116,6 +116,11 @@ def _problems_of(name: str, values: Any) -> list[str]:
         problems.append(f"{where}.endpoint must start with http:// or https://")
     elif endpoint and not _has_a_port_or_none(_text(endpoint)):
         problems.append(f"{where}.endpoint has a port that is none; a port is 1 to 65535")
+    if endpoint and any(sign in _text(endpoint) for sign in "@?#"):
+        problems.append(
+            f"{where}.endpoint must be an address without a user, a password or parameters: keys "
+            "belong under access_key_id and secret_access_key"
+        )
     role = values.get("assume_role_arn")
     if role and not _text(role).startswith("arn:"):
         problems.append(f"{where}.assume_role_arn must be an ARN, arn:aws:iam::…:role/…")

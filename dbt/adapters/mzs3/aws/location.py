@@ -12,6 +12,9 @@ from dbt.adapters.mzs3.errors import ConfigError
 
 SCHEME = "s3://"
 _ACCESS_POINT = re.compile(r"^(arn:[^:/]+:s3:[^:/]*:[0-9]*:accesspoint)/")
+_URI = re.compile(r"\w+://")
+# As Hadoop once had it, s3a://KEY:SECRET@bucket/; a secret may have slashes.
+_HAS_LOGIN = re.compile(r"\w+://(?!arn:)(?:[^/@]*@|[^/]*:.*@)", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
 # Without what a setting of the session may give a meaning: backslashes, and ${...}.
 _LITERAL = r"'[^'\\$]+'"
@@ -44,6 +47,11 @@ def parse_location(text: str) -> S3Location:
     The bucket can be the ARN of an access point, whose name then follows a colon: a slash would
     end the bucket for those who read the URIs of objects. Raises ValueError.
     """
+    if _HAS_LOGIN.match(text):
+        raise ValueError(
+            "has something before the name of its bucket that may be a key, and is not shown; "
+            "keys belong under aws_connections in the profile"
+        )
     if not text.startswith(SCHEME):
         raise ValueError(f"must start with {SCHEME}, not {text!r}")
     _require_plain(text)
@@ -105,14 +113,15 @@ def option_problems(given: object) -> list[str]:
         return [f"location is required: '{SCHEME}bucket/prefix' or a SQL expression for one"]
     if not isinstance(given, str):
         return []  # which its converter tells
-    if given.startswith(SCHEME) and "||" in given:
+    if given.startswith(SCHEME) and "||" in given and not _HAS_LOGIN.match(given):
         return [
             f"location {given!r} is a literal, as it starts with {SCHEME}; in a SQL "
             "expression the texts are in quotes of their own: "
             "location=\"'s3://bucket/prefix/' || mz_now()\""
         ]
     problems: list[str] = []
-    known = given if given.startswith(SCHEME) else joined_texts(given, as_of=0)
+    # What begins as a URI does is no expression.
+    known = given if _URI.match(given) else joined_texts(given, as_of=0)
     if known is not None:
         named_location(known, problems)
     return problems

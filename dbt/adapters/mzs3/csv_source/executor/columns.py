@@ -111,7 +111,8 @@ def name_problems(names: Sequence[str]) -> list[str]:
 
 def _same(first: str, name: str) -> str:
     if first.lower() == name.lower():
-        return f"have the same name {name!r} (Spark does not tell upper from lower case)"
+        spark = "Spark does not tell upper from lower case by default"
+        return f"have the same name {name!r} ({spark})"
     return f"have names that Spark takes for one, {first!r} and {name!r}"
 
 
