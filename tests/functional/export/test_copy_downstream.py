@@ -9,7 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import psycopg
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from support.downstream_rows import COLUMNS, DUCKDB_TEXT_ARRAY, ROWS, comparable, spark_schema
@@ -17,6 +19,7 @@ from support.exported_rows import READERS, csv_options, literal
 from support.faulty_s3 import connection_to
 
 from dbt.adapters.mzs3.export.job import copy_to_s3
+from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.formats.registry import FORMATS
 
 pytestmark = pytest.mark.spark
@@ -132,13 +135,19 @@ def test_the_macro_for_duckdb_is_the_documented_one() -> None:
     assert " ".join(DUCKDB_TEXT_ARRAY.split()) in " ".join(text.split())
 
 
+def pyarrow_table(folder: Path, column: str | None) -> pa.Table:
+    """As docs/downstream.md reads it; the column, if any, is that of folders."""
+    folders = column and ds.partitioning(pa.schema([(column, pa.string())]), flavor="hive")
+    ours = ["_manifest.json", "_committing.json"]
+    found = ds.dataset(folder, format="parquet", partitioning=folders, ignore_prefixes=ours)
+    return found.to_table()
+
+
 @pytest.mark.parametrize(("rows", "name"), PARQUET)
 def test_pyarrow_reads_parquet(exported: Exported, rows: str, name: str) -> None:
     folder = exported(rows, name)
-    hive = None
-    if "partition_by" in EXPORTS[name]:
-        hive = ds.HivePartitioning.discover(infer_dictionary=False)
-    found = ds.dataset(folder, format="parquet", partitioning=hive).to_table().to_pylist()
+    hive = "kind" if "partition_by" in EXPORTS[name] else None
+    found = pyarrow_table(folder, hive).to_pylist()
     assert comparable(found, without=["pause"]) == comparable(ROWS[rows], without=["pause"])
 
 
@@ -159,3 +168,42 @@ def test_spark_reads_csv(session: Any, exported: Exported) -> None:
         row["id"]: row["note"] or None for row in ROWS["seed 1"] if "\r" not in (row["note"] or "")
     }
     assert {number: notes[number] or None for number in plain} == plain
+
+
+ODD = ["_mine", ".mine", "a=b"]
+
+
+@pytest.mark.parametrize("rows", [3, 0])
+@pytest.mark.parametrize("name", ODD)
+def test_folders_of_odd_names_and_of_no_rows_are_read_as_documented(
+    session: Any, s3: Any, s3_endpoint: str, tmp_path: Path, name: str, rows: int
+) -> None:
+    told: list[str] = []
+    bucket = f"downstream-odd-{ODD.index(name)}-{rows}"
+    s3.create_bucket(Bucket=bucket)
+    copy_to_s3(
+        session,
+        f"select id, 'v w' as `{name}` from range({rows})",
+        node="model.test.export",
+        options={"location": f"s3://{bucket}/x", "format": "parquet", "partition_by": [name]},
+        connections={"default": connection_to(s3_endpoint)},
+        as_of=1700000000000,
+        context=RunContext(tell=lambda event: told.append(event.text)),
+    )
+    [warning] = [text for text in told if text.startswith("partition_by has")]
+    assert f"partition_by has {name}: " in warning
+    for entry in s3.list_objects_v2(Bucket=bucket, Prefix="x/")["Contents"]:
+        file = tmp_path / entry["Key"].removeprefix("x/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        s3.download_file(bucket, entry["Key"], str(file))
+
+    table = pyarrow_table(tmp_path, name)
+    assert (table.num_rows, table.column_names) == (rows, ["id", name])
+    assert set(table[name].to_pylist()) == ({"v w"} if rows else set())
+    shown = name.replace("=", "%3D")
+    hive = f"hive_partitioning = true, hive_types = {{'{shown}': 'VARCHAR'}}"
+    found = duckdb.sql(f"select * from read_parquet('{tmp_path}/**/*.parquet', {hive})")
+    assert (len(found.fetchall()), found.columns) == (rows, ["id", shown])
+    if not name.startswith("."):  # which Spark passes over
+        read = session.read.schema(f"id bigint, `{name}` string").parquet(str(tmp_path))
+        assert (read.count(), read.columns) == (rows, ["id", name])

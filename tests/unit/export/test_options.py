@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
+from dbt.adapters.mzs3.export.options import CopyOptions, parse_options, reader_warnings
 from dbt.adapters.mzs3.formats.csv.format import CsvFormat
 from dbt.adapters.mzs3.formats.registry import FORMATS
 
@@ -177,3 +177,25 @@ def test_tags_as_s3_takes_them() -> None:
 def test_location_is_required() -> None:
     with pytest.raises(ConfigError, match="location is required"):
         parse_options("model.p.m", {}, {"default"})
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"partition_by": ["country", "A b", "é"]}, []),
+        ({"single_file": "orders=1%.csv"}, []),
+        ({"partition_by": "_day"}, ["partition_by has _day: pyarrow passes over folders"]),
+        ({"partition_by": ".day"}, ["partition_by has .day: Spark, Hive and pyarrow pass over"]),
+        ({"partition_by": "a=b"}, ["DuckDB shows the column as folders have it, a%3Db"]),
+        ({"partition_by": "a%b"}, ["DuckDB shows the column as folders have it, a%25b"]),
+        ({"partition_by": ["_a/b"]}, ["pyarrow passes over", "_a%2Fb"]),
+        ({"single_file": ".x"}, ["Spark and pyarrow, pass over names that begin with a dot"]),
+        ({"single_file": "a:b.csv"}, ["Spark can't read a file whose name has a colon"]),
+    ],
+)
+def test_names_of_which_some_readers_make_nothing_are_told(
+    config: dict[str, Any], told: list[str]
+) -> None:
+    found = list(reader_warnings(parse(**config)))
+    assert len(found) == len(told)
+    assert all(words in warning for words, warning in zip(told, found, strict=True))

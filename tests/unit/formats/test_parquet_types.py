@@ -4,10 +4,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.parquet_files import files_of, opened, read, writer_of
+from support.parquet_files import files_of, opened, writer_of
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.columnar_types import distinct, file_columns, file_schema
+from dbt.adapters.mzs3.formats.columnar_types import file_columns, file_schema
 from dbt.adapters.mzs3.formats.format import PLAIN, LogicalType
 
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
@@ -125,20 +125,6 @@ def timestamp_type(adjusted):
         f"Timestamp(isAdjustedToUTC={adjusted}, timeUnit=microseconds, "
         "is_from_converted_type=false, force_set_converted_type=false)"
     )
-
-
-def test_names_that_repeat_get_numbers():
-    assert distinct(["a", "a", "a", "b"]) == ["a", "a2", "a3", "b"]
-    assert distinct(["a", "a2", "a", "a2"]) == ["a", "a2", "a3", "a22"]
-    assert distinct(["a", "a", "a2"]) == ["a", "a3", "a2"]
-
-
-def test_repeated_columns_and_fields_are_read_by_name():
-    record = pa.StructArray.from_arrays([pa.array([5]), pa.array([6])], names=["f", "f"])
-    batch = pa.record_batch([pa.array([1]), pa.array([2]), record], names=["a", "a", "r"])
-    assert read(files_of(batch.schema, [batch])).to_pylist() == [
-        {"a": 1, "a2": 2, "r": {"f": 5, "f2": 6}}
-    ]
 
 
 def test_every_column_without_a_type_is_named():

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
-from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.export.options import parse_options, reader_warnings
 from dbt.adapters.mzs3.export.progress import Progress
 from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all
 from dbt.adapters.mzs3.rows.batches import RestartReason
@@ -82,6 +82,8 @@ def copy_to_s3(
         )
         prepared = beside.submit(_prepared, export, lent)
         with RunMonitor(spark, export, context, cancelled) as monitor:
+            for warning in reader_warnings(parsed):
+                monitor.warn(warning)
             try:
                 rows = _planned(export, frame, parts)
             finally:

@@ -144,6 +144,11 @@ class RunMonitor:
         if self.is_cancelled:
             raise CopyError("the run was cancelled")
 
+    def warn(self, warning: str) -> None:
+        """Tell of something that the export does not depend on."""
+        with contextlib.suppress(Exception):
+            self._context.tell(copy_warning(**self._about, warning=warning))
+
     def begin_again(self, reason: RestartReason) -> None:
         """Tell that the query runs once more; as `stop_if_cancelled`."""
         self.stop_if_cancelled()
@@ -240,8 +245,7 @@ class RunMonitor:
             f"this run {failed} in {self._context.schema}.{relation}, and is otherwise as the log "
             f"says: {readable(exc)}"
         )
-        with contextlib.suppress(Exception):
-            self._context.tell(copy_warning(**self._about, warning=warning))
+        self.warn(warning)
 
     def _tell_progress(self, seen: Snapshot) -> None:
         if self._running is not None:

@@ -28,6 +28,7 @@ from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.format import ExportFormat
 from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
+from dbt.adapters.mzs3.upload.folders import escaped
 from dbt.adapters.mzs3.upload.names import number_of
 
 OnExisting = Literal["fail", "overwrite", "resume"]
@@ -233,3 +234,27 @@ def _contradictions(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[
                     f"{key} is an option of {other.title}; format is {options.format.name}, so "
                     "leave it out"
                 )
+
+
+def reader_warnings(options: CopyOptions) -> Iterator[str]:
+    """What some readers of a location make of its names, as `docs/downstream.md` has it too."""
+    more = 'see "Names" in docs/downstream.md'
+    for name in options.partition_by:
+        if name.startswith(("_", ".")):
+            readers = "pyarrow passes" if name[0] == "_" else "Spark, Hive and pyarrow pass"
+            yield (
+                f"partition_by has {name}: {readers} over folders whose names begin so, and find "
+                f"no rows, without an error; give the column another name, or {more}"
+            )
+        if escaped(name) != name:
+            yield (
+                f"partition_by has {name}: DuckDB shows the column as folders have it, "
+                f"{escaped(name)}; give the column another name, or {more}"
+            )
+    if (name := options.single_file or "").startswith("."):
+        yield (
+            f"single_file is {name}: readers of the location, such as Spark and pyarrow, pass "
+            f"over names that begin with a dot; choose another one, or {more}"
+        )
+    if ":" in name:
+        yield f"single_file is {name}: Spark can't read a file whose name has a colon"

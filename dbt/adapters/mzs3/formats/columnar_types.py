@@ -32,9 +32,7 @@ def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType], title: 
     All fields may be NULL, as in Spark's own files, but for the keys of maps.
     """
     fields, problems = [], []
-    for name, column, logical_type in zip(
-        distinct(schema.names), schema, logical_types, strict=True
-    ):
+    for name, column, logical_type in zip(schema.names, schema, logical_types, strict=True):
         try:
             fields.append(file_field(name, column.type, logical_type))
         except TypeError as error:
@@ -56,19 +54,6 @@ def file_field(
     return pa.field(name, file_type, nullable=nullable, metadata=metadata)
 
 
-def distinct(names: Sequence[str]) -> list[str]:
-    """The names, repeated ones with the least number that makes them distinct: a, a2, a3."""
-    taken = set(names)
-    found: dict[str, None] = {}
-    for name in names:
-        unique, number = name, 1
-        while unique in found or (number > 1 and unique in taken):
-            number += 1
-            unique = f"{name}{number}"
-        found[unique] = None
-    return list(found)
-
-
 def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str, pa.DataType]:
     if logical_type.kind == "variant":
         return "jsonb", pa.large_string()
@@ -87,9 +72,8 @@ def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str,
     if pa.types.is_struct(data_type):
         fields = list(data_type)
         children = logical_type.of_children(len(fields))
-        names = distinct([field.name for field in fields])
-        described = zip(names, fields, children, strict=True)
-        return "record", pa.struct([file_field(n, f.type, child) for n, f, child in described])
+        described = zip(fields, children, strict=True)
+        return "record", pa.struct([file_field(f.name, f.type, child) for f, child in described])
     if pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= _DECIMAL_DIGITS:
         return "numeric", pa.decimal128(_DECIMAL_DIGITS, data_type.scale)
     if pa.types.is_timestamp(data_type) and data_type.tz is not None:
