@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+ONE_NAME = "one name where spark.sql.caseSensitive is off, as it is by default"
+"""What is wrong with two names: whoever reads them may have it off."""
+
 
 def folded(name: str) -> str:
     """The name in a form that is equal for names that a lookup of Spark's takes for one.

@@ -14,7 +14,14 @@ from pyspark.errors import PySparkException
 from support.faulty_s3 import FaultyS3, connection_to
 from support.real_stores import objects_in
 
-from dbt.adapters.mzs3.errors import ConfigError, CopyError, LocationError, Mzs3Error, S3Error
+from dbt.adapters.mzs3.errors import (
+    ConfigError,
+    CopyError,
+    LocationError,
+    Mzs3Error,
+    S3Error,
+    SparkJobError,
+)
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.export import CopyResult
@@ -122,11 +129,6 @@ def test_each_object_is_weighed_and_the_next_row_would_not_have_fitted(
             assert len(body) + len(following.splitlines(keepends=True)[0]) > limit
 
 
-def test_two_columns_of_one_name_are_two_columns(copy: Copy, s3: Any, bucket: str) -> None:
-    copy("select 1 as a, 2 as a", f"s3://{bucket}/e", header=True, parts=1)
-    assert objects_in(s3, bucket)["e/part-0000-0001.csv"] == b"a,a\n1,2\n"
-
-
 def test_collations_do_not_merge_or_reorder(copy: Copy, s3: Any, bucket: str) -> None:
     values = "(values ('a'), ('A'), ('a'), ('A')) t(x)"
     query = f"select x collate utf8_lcase as x from {values}"
@@ -187,6 +189,26 @@ def test_every_unsupported_column_is_listed(
         "the query ends in ORDER BY",
     ]
     nothing_left(bucket)
+
+
+def test_timestamps_of_nanoseconds_are_named(copy: Copy, spark: Any, bucket: str) -> None:
+    nanoseconds = "spark.sql.timestampNanosTypes.enabled"
+    query = "select 1 as id, cast('2024-01-01' as timestamp_ntz(9)) as at"
+    try:
+        spark.conf.set(nanoseconds, "true")
+        described = spark.sql(f"describe query {query}").collect()
+    except PySparkException:
+        pytest.skip("this Spark has none")
+    assert described[1][1] == "timestamp_ntz(9)"
+    try:
+        with pytest.raises(ConfigError) as failure:
+            copy(query, f"s3://{bucket}/x")
+    finally:
+        spark.conf.unset(nanoseconds)
+    [problem] = failure.value.problems
+    assert problem.startswith("column at has the type timestamp_ntz(9), of which")
+    with pytest.raises(SparkJobError, match=r"^\[FEATURE_NOT_ENABLED\]"):
+        copy(query, f"s3://{bucket}/x")
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,12 @@ def test_aliases_may_name_a_header_that_has_a_name_twice():
     assert parse(header=["x", "x"], columns=columns).header == ("x", "x")
 
 
+@pytest.mark.parametrize("kind", ["timestamp(9)", "timestamp_ntz(9)", "timestamp_ltz(7)"])
+def test_a_timestamp_of_nanoseconds_is_one_error_that_names_the_column(kind):
+    [problem] = problems(columns=[{"name": "at", "data_type": kind}])
+    assert problem.startswith(f"column at: type {kind} is not supported by s3_csv_source")
+
+
 def test_columns_with_wrong_names_and_types():
     columns = [
         {"name": "id", "data_type": "array<int>"},

@@ -88,11 +88,12 @@ def entry(view: Any, warnings: list[str]) -> RunningEntry:
 def test_the_text_of_the_view_has_the_row_as_literals() -> None:
     text = view_text([COPY])
     assert (
-        "FROM VALUES ('r1', 'model.shop.orders', 's3://b/it\\'s/', 1700000000000, 1700000010000, "
+        "FROM VALUES ('r1', 'model.shop.orders', "
+        "cast(x'73333a2f2f622f697427732f' AS string), 1700000000000, 1700000010000, "
         "'writing', 1, 4, 3000000000, 5, 0.5, NULL, NULL, 'i-1') AS copies(`run`, `model`, "
     ) in text
     assert "timestamp_millis(CAST(`started` AS bigint)) AS `started`" in text
-    silent = "unix_millis(current_timestamp()) - CAST(`updated` AS bigint)"
+    silent = "unix_millis(now()) - CAST(`updated` AS bigint)"
     assert text.endswith(f" WHERE `run` IS NOT NULL AND {silent} <= {DAY_MS}")
     assert text.endswith("'dead', 'running') AS `state` " + text[text.index("FROM VALUES") :])
 

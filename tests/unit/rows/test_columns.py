@@ -1,15 +1,21 @@
 """What is said of a query's columns before anything runs."""
 
+from types import SimpleNamespace
+
 import pytest
+from pyspark.errors import PySparkValueError
 from pyspark.sql import types as T
 
+from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.csv.format import CsvFormat
 from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, LogicalType
 from dbt.adapters.mzs3.formats.parquet import ParquetFormat
+from dbt.adapters.mzs3.names import ONE_NAME
 from dbt.adapters.mzs3.rows.columns import (
     SIGNED,
     column_problems,
     exported_columns,
+    queried_rows,
     view_problems,
 )
 
@@ -112,15 +118,18 @@ def test_fields_of_a_struct_must_have_names_of_their_own():
     names = ("a", "A", "b", "ss", "\u017fs")
     twice = T.StructType([T.StructField(name, LONG) for name in names])
     assert column_problems(columns(s=T.ArrayType(twice))) == [
-        f"column s[] is a struct with fields {both}, which are one name to Spark; rename one"
+        f"column s[] is a struct with fields {both}, which are {ONE_NAME}; rename one"
         for both in ("a and A", "ss and \u017fs")
     ]
 
 
 def test_columns_of_which_spark_makes_a_view_that_it_cant_read():
     assert view_problems(columns(a=LONG, A=LONG, b=LONG)) == []
+    both = T.StructType([T.StructField("a", LONG), T.StructField("a", LONG)])
+    [problem] = view_problems(both)
+    assert problem.startswith("the query has columns a and a, which are one name")
     assert view_problems(columns(**dict.fromkeys(("ss", "b", "\u017fs", "SS"), LONG))) == [
-        "the query has columns ss and \u017fs, which are one name to Spark, so that the model's "
+        f"the query has columns ss and \u017fs, which are {ONE_NAME}, so that the model's "
         "view can't be read; rename one"
     ]
 
@@ -129,3 +138,29 @@ def test_what_a_change_does_not_concern_stays_the_reference_it_is():
     column = object()
     for kind in (LONG, TEXT, T.ArrayType(LONG), columns(a=LONG, b=T.ArrayType(TEXT))):
         assert SIGNED.of(column, kind) is column
+
+
+def test_timestamps_of_more_digits_than_python_knows_are_told_by_their_columns():
+    class Frame:
+        @property
+        def schema(self):
+            raise PySparkValueError(
+                errorClass="CANNOT_PARSE_DATATYPE", messageParameters={"msg": "timestamp_ntz(9)"}
+            )
+
+        def collect(self):
+            return [
+                ("id", "bigint", None),
+                ("at", "timestamp_ntz(9)", None),
+                ("in order", "array<struct<b:timestamp(7)>>", None),
+            ]
+
+    asked = []
+    spark = SimpleNamespace(sql=lambda text: asked.append(text) or Frame())
+    with pytest.raises(ConfigError) as caught:
+        queried_rows(spark, "model.shop.orders", "select 1")
+    assert asked == ["select 1", "DESCRIBE QUERY select 1"]
+    assert [problem.split(",")[0] for problem in caught.value.problems] == [
+        "column at has the type timestamp_ntz(9)",
+        "column `in order` has the type array<struct<b:timestamp(7)>>",
+    ]

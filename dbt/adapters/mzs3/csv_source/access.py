@@ -20,6 +20,8 @@ OWN_SETTINGS = {
     # Names of columns come out of objects: SQL must hold them as they are.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
     # Columns may be made of those before them.
     "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
     # What is persisted is often small: without this, it has as many tasks as shuffles may have.

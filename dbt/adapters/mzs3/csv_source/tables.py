@@ -54,7 +54,7 @@ PROPERTY_LENGTH = 4000
 # A problem without a raw text is not a record's: it is why an object was skipped.
 _IS_REJECT = f"stored.{PROBLEM_COLUMN}.raw IS NOT NULL"
 _REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ", ".join(
-    f"stored.{PROBLEM_COLUMN}.{name}" for name in ("line", "byte", "raw", "column", "error")
+    f"stored.{PROBLEM_COLUMN}.`{name}`" for name in ("line", "byte", "raw", "column", "error")
 )
 
 _NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"

@@ -25,7 +25,12 @@ from dbt.adapters.mzs3.export.commit.manifest import (
 from dbt.adapters.mzs3.export.commit.preflight import Preflight
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.rows.columns import column_problems, exported_columns, view_problems
+from dbt.adapters.mzs3.rows.columns import (
+    column_problems,
+    exported_columns,
+    queried_rows,
+    view_problems,
+)
 from dbt.adapters.mzs3.rows.plan import is_ordered, partition_indexes, partition_problems
 from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -143,8 +148,8 @@ def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptio
 
     Raises ConfigError with all problems of its columns and its order.
     """
+    frame = queried_rows(spark, node, query)
     try:
-        frame = spark.sql(query)
         problems = column_problems(frame.schema, options.format)
         problems += view_problems(frame.schema)
         problems += partition_problems(frame.schema, options.partition_by)

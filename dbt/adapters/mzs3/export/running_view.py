@@ -21,7 +21,7 @@ from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.export.progress import Snapshot
-from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier, quote_literal
+from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier, text_sql
 from dbt.adapters.mzs3.spark.tables import change_view
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class RunningView:
     def now(self) -> float:
         """What the clock of Spark's driver says, in s since the epoch."""
         # From a row, as each of these queries: then Spark's optimizer has the answer.
-        asked = "SELECT unix_millis(current_timestamp()) FROM VALUES (0)"
+        asked = "SELECT unix_millis(now()) FROM VALUES (0)"
         [row] = self._spark.sql(asked).collect()
         return float(row[0] / 1000)
 
@@ -129,7 +129,7 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
     columns = {
         name: f"CAST({quote_identifier(name)} AS {kind})" for name, kind in _COLUMNS.items()
     }
-    silent = f"unix_millis(current_timestamp()) - {columns['updated']}"
+    silent = f"unix_millis(now()) - {columns['updated']}"
     state = f"IF({silent} > {int(DEAD_S * 1000)}, 'dead', 'running')"
     shown = columns | {name: f"timestamp_millis({columns[name]})" for name in _MOMENTS}
     selected = ", ".join(
@@ -147,7 +147,7 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
 def _literal(value: str | float | None) -> str:
     if value is None:
         return "NULL"
-    return quote_literal(value) if isinstance(value, str) else repr(value)
+    return text_sql(value) if isinstance(value, str) else repr(value)
 
 
 # Threads of this process write one after the other. Of two processes that read the view and write

@@ -5,17 +5,23 @@ Expressions are SQL: one that is built call by call takes Spark's driver longer 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, ExportFormat, LogicalType
-from dbt.adapters.mzs3.names import namesakes
-from dbt.adapters.mzs3.spark.sql import quote_literal, shown_name
+from dbt.adapters.mzs3.names import ONE_NAME, namesakes
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain, readable
+from dbt.adapters.mzs3.spark.sql import field_sql, shown_name, text_sql
 
+_NO_PYTHON_TYPE = "CANNOT_PARSE_DATATYPE"
+_PRECISE = re.compile(r"\btimestamp(?:_ntz|_ltz)?\([7-9]\)")
 INTERVALS = (T.YearMonthIntervalType, T.DayTimeIntervalType, T.CalendarIntervalType)
 _MICROS_IN_A_DAY = 86_400_000_000
 _SECONDS = "decimal(19, 6)"  # of any bigint of microseconds
@@ -115,7 +121,7 @@ class NestedTransform:
             return _each(value, lambda item: self.of(item, element))
         if isinstance(kind, T.StructType):
             fields = {
-                field.name: self.of(_field(value, field.name), field.dataType)
+                field.name: self.of(field_sql(value, field.name), field.dataType)
                 for field in kind.fields
             }
             return _unless_null(value, _struct(fields))
@@ -129,13 +135,8 @@ def _each(items: str, make: Callable[[str], str]) -> str:
     return f"transform({items}, {item} -> {make(item)})"
 
 
-def _field(value: str, name: str) -> str:
-    # In brackets a name is a text, which may be empty, and never the name of something else.
-    return f"{value}[{quote_literal(name)}]"
-
-
 def _struct(fields: Mapping[str, str]) -> str:
-    listed = ", ".join(f"{quote_literal(name)}, {value}" for name, value in fields.items())
+    listed = ", ".join(f"{text_sql(name)}, {value}" for name, value in fields.items())
     return f"named_struct({listed})"
 
 
@@ -161,6 +162,36 @@ def _with_sign(value: str, kind: T.DataType) -> str:
 SIGNED = NestedTransform(lambda kind: isinstance(kind, (T.FloatType, T.DoubleType)), _with_sign)
 
 
+def queried_rows(spark: SparkSession, node: str, query: str) -> DataFrame:
+    """The query's rows, of which nothing has run yet, and whose schema is known.
+
+    Raises ConfigError for columns of types that Spark has and PySpark has not, all at once, and
+    SparkJobError for whatever else is wrong with the query.
+    """
+    try:
+        frame = spark.sql(query)
+        _ = frame.schema
+    except SPARK_FAILURES as exc:
+        if problems := _of_no_python_type(spark, query, exc):
+            raise ConfigError(node, problems) from exc
+        raise (explain(exc) if isinstance(exc, PySparkException) else readable(exc)) from exc
+    return frame
+
+
+def _of_no_python_type(spark: SparkSession, query: str, failure: Exception) -> list[str]:
+    """The columns with timestamps of more digits than six, if it is they that failed."""
+    if not isinstance(failure, PySparkException) or failure.getCondition() != _NO_PYTHON_TYPE:
+        return []
+    columns = spark.sql(f"DESCRIBE QUERY {query}").collect()
+    return [
+        f"column {shown_name(name)} has the type {kind}, of which neither an export nor a shard "
+        "can hold the digits behind the microsecond; select it as a string, or as the type "
+        "without a precision"
+        for name, kind, *_ in columns
+        if _PRECISE.search(kind)
+    ]
+
+
 def exported_columns(schema: T.StructType) -> tuple[ExportedColumn, ...]:
     """The columns of a query without problems, as workers need them."""
     return tuple(ExportedColumn(f.name, _logical_type(f.dataType)) for f in schema.fields)
@@ -182,11 +213,11 @@ def view_problems(schema: T.StructType) -> list[str]:
     """The columns that would make a view that Spark can create, but not read."""
     names = schema.fieldNames()
     return [
-        f"the query has columns {names[first]} and {names[place]}, which are one name to Spark, "
+        f"the query has columns {names[first]} and {names[place]}, which are {ONE_NAME}, "
         "so that the model's view can't be read; rename one"
         for first, place in namesakes(names)
-        # Of two whose small letters are the same it makes none.
-        if names[first].lower() != names[place].lower()
+        # Of two whose small letters are the same it makes none, or both where case counts.
+        if names[first].lower() != names[place].lower() or names[first] == names[place]
     ]
 
 
@@ -195,8 +226,7 @@ def canonical_columns(df: DataFrame) -> DataFrame:
 
     Equal values have equal bytes: texts lose their collation, and a map is the list of its
     entries in the order of their keys. Other types are as `LogicalType` says; columns that are in
-    this form already stay plain references. Names by position let a query have two columns of
-    one name.
+    this form already stay plain references.
     """
     fields = df.schema.fields
     names = [f"c{i}" for i in range(len(fields))]
@@ -241,7 +271,7 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
         for first, place in namesakes(names):
             yield (
                 f"column {path} is a struct with fields {names[first]} and {names[place]}, which "
-                "are one name to Spark; rename one"
+                f"are {ONE_NAME}; rename one"
             )
     elif isinstance(kind, T.TimeType) and kind.precision > _TIME_DIGITS:
         yield (
@@ -271,7 +301,7 @@ def _normal(value: str, kind: T.DataType) -> str:
         return f"to_json({value}, {_VARIANT_OPTIONS})"
     if isinstance(kind, INTERVALS):
         return interval_parts(value, kind)
-    return f"collate({value}, 'UTF8_BINARY')"
+    return f"({value}) COLLATE UTF8_BINARY"  # the function's name is a reserved word
 
 
 _NORMAL = NestedTransform(_is_abnormal, _normal)
@@ -287,6 +317,6 @@ def _sorted_entries(value: str, kind: T.MapType) -> str:
 
     # Keys of a file that Spark has not written may be both zeros.
     def signed(entry: str) -> str:
-        return _struct({"order": SIGNED.of(_field(entry, "key"), kind.keyType), "entry": entry})
+        return _struct({"order": SIGNED.of(field_sql(entry, "key"), kind.keyType), "entry": entry})
 
-    return _each(f"sort_array({_each(entries, signed)})", lambda item: _field(item, "entry"))
+    return _each(f"sort_array({_each(entries, signed)})", lambda item: field_sql(item, "entry"))

@@ -248,7 +248,9 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
 def in_users_types(columns: Sequence[ShardColumn], names: Sequence[str]) -> list[Column]:
     """The columns as of `from_wire`; times have to be of Spark's own type already."""
     return [
-        _restored(F.col(name), T.DataType.fromDDL(column.spark), column.kind).alias(column.name)
+        _restored(F.col(name), T.DataType.fromDDL(column.spark_sql), column.kind).alias(
+            column.name
+        )
         for name, column in zip(names, columns, strict=True)
     ]
 

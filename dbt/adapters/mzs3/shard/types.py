@@ -207,6 +207,10 @@ def is_wider(target: Type, kind: Type) -> bool:
     )
 
 
+# Not in the quoted name of a field.
+_INSTANT = re.compile(r"`(?:[^`]|``)*`|\b(timestamp)\b")
+
+
 @dataclass(frozen=True)
 class Column:
     """A column as users see it, and the tag by which files know it.
@@ -220,6 +224,12 @@ class Column:
     kind: Type
     spark: str
     default: bytes = b""
+
+    @property
+    def spark_sql(self) -> str:
+        """`spark` for SQL: an instant is one whatever `spark.sql.timestampType` makes of the word
+        `timestamp`."""
+        return _INSTANT.sub(lambda found: f"{found[0]}_ltz" if found[1] else found[0], self.spark)
 
 
 EXTENSION_KEY = b"ARROW:extension:name"

@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
 _SQL_TYPES = {
     pa.string(): "string",
     pa.int64(): "bigint",
-    pa.timestamp("ms", "UTC"): "timestamp",
+    pa.timestamp("ms", "UTC"): "timestamp_ltz",
 }
 _PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
 

@@ -57,6 +57,27 @@ def quote_literal(text: str) -> str:
     return f"'{text.translate(_ESCAPES)}'"
 
 
+def text_sql(text: str) -> str:
+    """An expression with this value, whatever the session's settings make of backslashes.
+
+    Not for where SQL takes a literal alone, such as in properties.
+    """
+    if text == text.translate(_ESCAPES):
+        return f"'{text}'"
+    return f"cast(x'{text.encode().hex()}' AS string)"
+
+
+def field_sql(value: str, name: str) -> str:
+    """The field of a struct, whatever the session's settings make of backslashes and quotes.
+
+    `value` is SQL. The name is never that of something else, and may be empty.
+    """
+    if name == name.translate(_ESCAPES):
+        return f"{value}['{name}']"
+    # With a function's result before it, no setting takes the quoted name for a pattern of names.
+    return f"coalesce({value}).{quote_identifier(name)}"
+
+
 def bind(sql: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """The statement with a named parameter for each `%s`, and their values.
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.names import ONE_NAME
 from dbt.adapters.mzs3.shard.config import sort_problems
 from dbt.adapters.mzs3.shard.write.job import checked_frame, type_problems
 
@@ -29,8 +30,8 @@ def test_each_column_has_a_name_of_its_own_to_spark() -> None:
     with pytest.raises(ConfigError) as caught:
         checked("id", "b", "ID", "\u0131d")
     assert list(caught.value.problems) == [
-        "the query has columns id and ID, which are one name to Spark; rename one",
-        "the query has columns id and \u0131d, which are one name to Spark; rename one",
+        f"the query has columns id and ID, which are {ONE_NAME}; rename one",
+        f"the query has columns id and \u0131d, which are {ONE_NAME}; rename one",
     ]
 
 

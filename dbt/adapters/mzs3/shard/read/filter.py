@@ -83,7 +83,7 @@ def filter_of(spark: SparkSession, sql: str, columns: Sequence[Column]) -> Filte
         raise ShardError(
             f"where names no column that the shard has at that time: {sql!r}; {known}"
         )
-    nulls = [f"cast(null as {one.spark}) as {quote_identifier(one.name)}" for one in named]
+    nulls = [f"cast(null as {one.spark_sql}) as {quote_identifier(one.name)}" for one in named]
     try:
         # Of no table: Spark would find a column that is missing among those below.
         _ = spark.sql(f"select {', '.join(nulls)}").where(sql).schema
@@ -159,7 +159,7 @@ def _moments(
     asked = [(column, literal) for column, part in timed for literal in _literals(part)]
     if not asked:
         return {}
-    casts = [f"try_cast({literal} as {column.spark})" for column, literal in asked]
+    casts = [f"try_cast({literal} as {column.spark_sql})" for column, literal in asked]
     named = ", ".join(f"{cast} as v{number}" for number, cast in enumerate(casts))
     values: dict[tuple[Column, str | None], int | None] = {}
     for key, found in zip(asked, spark.sql(f"select {named}").toArrow().columns, strict=True):

@@ -136,7 +136,7 @@ def _widened(
         return column
     # What is narrower in the model is widened as it is written.
     kind = column.kind if is_wider(column.kind, given.kind) else given.kind
-    types = T.DataType.fromDDL(column.spark), T.DataType.fromDDL(given.spark)
+    types = T.DataType.fromDDL(column.spark_sql), T.DataType.fromDDL(given.spark_sql)
     both = holding_both(*types)
     if not is_wider(kind, column.kind) or both is None:
         problems.append(

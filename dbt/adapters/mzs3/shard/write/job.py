@@ -18,9 +18,9 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.events import EventSink, copy_warning, ignore_event
-from dbt.adapters.mzs3.names import folded, namesakes
+from dbt.adapters.mzs3.names import ONE_NAME, folded, namesakes
 from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems
+from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems, queried_rows
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.comparison import as_compared, changed, digest_of
 from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, sort_problems
@@ -323,7 +323,7 @@ def default_datums(
                 f"{', '.join(one.name for one in given)}"
             )
             continue
-        value = f"SELECT CAST(({expression}) AS {column.spark}) AS value"
+        value = f"SELECT CAST(({expression}) AS {column.spark_sql}) AS value"
         try:
             one = canonical_columns(spark.sql(value))
             [field], kind = one.schema.fields, column.kind
@@ -339,15 +339,11 @@ def default_datums(
 
 def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
     """The query's rows, in columns that a shard can have; raises ConfigError or SparkJobError."""
-    try:
-        frame = spark.sql(query)
-        schema = frame.schema
-    except PySparkException as exc:
-        raise explain(exc) from exc
-    problems = column_problems(schema)
-    names = schema.fieldNames()
+    frame = queried_rows(spark, node, query)
+    problems = column_problems(frame.schema)
+    names = frame.schema.fieldNames()
     problems += [
-        f"the query has columns {names[first]} and {names[place]}, which are one name to Spark; "
+        f"the query has columns {names[first]} and {names[place]}, which are {ONE_NAME}; "
         "rename one"
         for first, place in namesakes(names)
     ]
