@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dbt.adapters.mzs3.csv_source.operations.reset import reset_source
 from dbt.adapters.mzs3.errors import SourceError
 
 pytestmark = pytest.mark.spark
@@ -71,6 +72,25 @@ def test_parquet_with_aliases_in_any_order_and_objects_that_do_not_fit(lake):
         "its fields are not as declared: 'amount' is double, which can't be read as decimal(12,2)",
     )
     assert states["5.parquet"] == ("fetched", 0, None)
+
+
+def test_a_declared_name_is_the_key_or_the_field_of_that_name(lake):
+    lake.external = {"format": "jsonl"}
+    lake.columns = [{"name": "gross", "data_type": "bigint"}, {"name": "net"}]
+    lake.put("1.jsonl", '{"net":10,"gross":12}\n')
+    lake.put("2.jsonl", '{"gross":22,"net":20}\n')
+    lake.ingest()
+    assert lake.rows("gross", "net") == [("1.jsonl", 1, 12, 10), ("2.jsonl", 1, 22, 20)]
+    assert lake.spark.table(lake.relations.source).columns[:2] == ["gross", "net"]
+    reset_source(lake.spark, lake.definition())
+    for name in ("1.jsonl", "2.jsonl"):
+        lake.remove(name)
+    lake.external = {}
+    lake.put("1.csv", "net,gross\n10,12\n")
+    lake.ingest()
+    lake.put("2.csv", "net,gross\n20,22\n")
+    lake.ingest()
+    assert lake.rows("gross", "net") == [("1.csv", 1, 12, "10"), ("2.csv", 1, 22, "20")]
 
 
 @pytest.mark.slow

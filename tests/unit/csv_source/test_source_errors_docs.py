@@ -57,6 +57,14 @@ PROBLEMS = {
         lambda: purify(parse(columns=ALIASES, header_match="subset"), ("x", "x"))
     ),
     "count": lambda: text_of(lambda: purify(parse(columns=ALIASES), ("x",))),
+    "some": lambda: text_of(lambda: purify(parse(columns=[{"name": "id"}, {"name": "b"}]), FOUND)),
+    "others": lambda: text_of(lambda: purify(parse(columns=[{"name": "id"}]), FOUND)),
+    "which": lambda: text_of(
+        lambda: purify(parse(columns=[{"name": "id"}], header_match="subset"), ("Id", "ID"))
+    ),
+    "record": lambda: text_of(
+        lambda: purify(parse(columns=[{"name": "a", "data_type": "int"}]), ("1",))
+    ),
     "pinned": lambda: contradictions(pinned_as(parse()), parse(encoding="cp1252"))[0],
     "changed": lambda: text_of(
         lambda: _require_agreement(parse(delimiter=";"), pinned_as(parse()))

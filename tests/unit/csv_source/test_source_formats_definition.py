@@ -175,8 +175,8 @@ def test_fields_that_are_no_columns_are_all_named():
         RecordField("x", "struct<>", None),
     )
     how = (
-        "; declare another data_type, or leave it out with a list of the other names as `header`, "
-        "and `header_match: subset`"
+        "; declare another data_type, or leave it out: declare the others as `columns`, and "
+        "`header_match: subset`"
     )
     header = "the header is (id, note, tags, x): "
     aliases = [{"name": n, "data_type": "boolean"} for n in "abcd"]
@@ -196,7 +196,8 @@ def test_fields_that_are_no_columns_are_all_named():
 def test_another_number_of_columns():
     aliases = [{"name": "a", "data_type": "boolean"}]
     assert purify_problems(parse(format="parquet", columns=aliases)) == [
-        "1 columns are declared but the header has 2: (id, note)"
+        "1 columns are declared but the header has 2: (id, note). It has none of the names "
+        "declared, (a), so they would be aliases of its own, one for each"
     ]
 
 

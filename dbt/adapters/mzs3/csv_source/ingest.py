@@ -90,7 +90,7 @@ def ingest(
                 report = IngestReport(name)
                 if not create_only:
                     ledger = Ledger(spark, made, lock)
-                    report = Pass(run, _fetch_spec(run, pinned), ledger, inbox).ingest()
+                    report = Pass(run, fetch_spec(run, pinned), ledger, inbox).ingest()
                 on_step("begin unlock")
     except SPARK_FAILURES as exc:
         if stop.requested:
@@ -205,14 +205,15 @@ def _stored_objects(run: SourceRun, inbox: Inbox | None) -> Iterator[StoredObjec
         yield StoredObject(client, definition.location.bucket, one.key, one.etag, one.size)
 
 
-def _fetch_spec(run: SourceRun, pinned: PinnedDefinition) -> FetchSpec:
+def fetch_spec(run: SourceRun, pinned: PinnedDefinition) -> FetchSpec:
+    """What tasks need to read the source's objects as they are pinned."""
     definition = run.definition
     return FetchSpec(
         connection=run.connection,
         bucket=definition.location.bucket,
         source=definition.name,
         header=pinned.header,
-        columns=pinned.columns,
+        columns=pinned.fetched(),
         dialect=definition.dialect,
         compression=definition.compression,
         reading=definition.reading,

@@ -16,7 +16,8 @@ from dbt.adapters.mzs3.csv_source.config import queue_name
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.formats.format import EXACT
 from dbt.adapters.mzs3.csv_source.ingest import purify_now
-from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions, sql_name
+from dbt.adapters.mzs3.csv_source.naming import sql_name
+from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
 from dbt.adapters.mzs3.csv_source.run import SourceRun
 from dbt.adapters.mzs3.csv_source.tables import read_tables
