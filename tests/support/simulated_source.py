@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.csv_source import epoch
+from dbt.adapters.mzs3.csv_source import epoch, pinning
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.ledger import compaction, epochs, ledger, lock, rows_table
 from dbt.adapters.mzs3.csv_source.ledger.epochs import current_epochs, latest, unfinished_epochs
@@ -21,10 +21,12 @@ from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
+from dbt.adapters.mzs3.csv_source.made import MadeTables
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.csv_source.run import Cancellation, SourceRun
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.spark.sql import PARQUET
 from support import source_catalog
 from support.interleavings import Ask
 from support.source_catalog import (
@@ -61,6 +63,15 @@ class SimulatedLockTable(LockTable):
 
     def drop_beat(self, token: str) -> None:
         pass
+
+    def mark(self, holder: Holder) -> None:
+        self._ask("mark", holder.token)
+
+    def marks(self) -> list[Holder]:
+        return [holder_of(token) for token in self._ask("marks")]
+
+    def drop_mark(self, token: str) -> None:
+        self._ask("drop_mark", token)
 
 
 def holder_of(token: str) -> Holder:
@@ -138,6 +149,49 @@ def run_of(
             return Pass(run, None, Ledger(named, RELATIONS, taken)).ingest()
 
     return program
+
+
+def first_run_of(name: str) -> Callable[[Ask], Any]:
+    """A run of a source of which nothing is committed yet; what it finds is pinned as its name."""
+
+    def program(ask: Ask) -> Any:
+        CLOCK.now = 0
+        named = Named(ask, name)
+        with locked(named) as taken:
+            run = SourceRun(named, SimpleNamespace(name="lake.orders", relations=RELATIONS), None)
+            pinned = pinning.pin(run, None, taken)
+            return Pass(run, pinned.definition.text, pinned.ledger).ingest()
+
+    return program
+
+
+@dataclass(frozen=True)
+class SimulatedPin:
+    """A `PinnedDefinition`."""
+
+    text: str
+    file_format: str = PARQUET
+    columns: tuple[()] = ()
+
+    def to_json(self) -> str:
+        return self.text
+
+
+def read_tables(ask: Named, _: Any) -> MadeTables:
+    return MadeTables(ask("pinned") or None, RELATIONS, has_ledger=True, has_owner=True)
+
+
+def simulate_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a first run asks Spark for its tables, it asks the catalog."""
+    patch = monkeypatch.setattr
+    patch(pinning, "read_tables", read_tables)
+    patch(pinning, "purify_now", lambda run, *_: SimulatedPin(run.spark.name))
+    patch(pinning, "PinnedDefinition", SimpleNamespace(from_json=SimulatedPin))
+    patch(pinning, "_require_agreement", lambda *_: None)
+    patch(pinning, "drop_rows", lambda ask, *_: ask("drop_table"))
+    patch(pinning, "make_relations", lambda ask, _, __, text, *___: ask("make_table", text))
+    patch(pinning, "lost_rows", lambda _: AssertionError("the table is lost"))
+    patch(compaction, "COMPACT_AFTER", 99)
 
 
 def unlocking(ask: Ask) -> None:
@@ -232,7 +286,8 @@ class SimulatedRows:
     are_few = True
 
     def write(self) -> int:
-        self.ledger.spark("fetch", self.epoch, tuple(self.plan), self.ledger.spark.name)
+        by = self.spec or self.ledger.spark.name
+        self.ledger.spark("fetch", self.epoch, tuple(self.plan), by)
         return len(self.plan)
 
     @contextmanager

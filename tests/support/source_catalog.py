@@ -47,6 +47,11 @@ class Catalog:
     was_new: bool = False
     generation: int = 1
     is_made: bool = True
+    pin: str | None = None
+    """What the table of rows pins; empty where there is none. None where nobody looks at it."""
+    marks: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+    """Epochs whose rows were read by another definition than the table pins."""
 
     def events(self, since: int = 0) -> list[tuple[int, str, Any]]:
         """Every event with the epoch and phase that it had when it was written."""
@@ -106,6 +111,9 @@ def failed(text: str) -> Failed:
     return Failed(AnalysisException(text))
 
 
+READS = ("epochs", "folder", "read", "rows", "written", "holder", "look", "pinned", "marks")
+
+
 class Metastore:
     """What each request makes of the catalog; what Spark writes is all there or not at all."""
 
@@ -117,7 +125,7 @@ class Metastore:
         return request[0] == "stage"
 
     def changes(self, request: Request) -> bool:
-        return request[0] not in ("epochs", "folder", "read", "rows", "written", "holder", "look")
+        return request[0] not in READS
 
     def apply(self, state: Catalog, actor: int, request: Request) -> tuple[Catalog, Any]:
         action, *arguments = request
@@ -161,9 +169,32 @@ class Metastore:
         )
         return state, tuple(sorted(replace(state, partitions=wanted).events(), key=repr))
 
-    def _fetch(self, state: Catalog, number: str, events: Any, _: str) -> tuple[Catalog, Any]:
+    def _fetch(self, state: Catalog, number: str, events: Any, by: str) -> tuple[Catalog, Any]:
+        if state.pin == "":
+            return state, failed("TABLE_OR_VIEW_NOT_FOUND")
+        others = state.others
+        if state.pin is not None and by != state.pin:
+            others |= {number}
         new = {(number, name, version) for name, version, _ in events}
-        return replace(state, rows=state.rows | new), True
+        return replace(state, rows=state.rows | new, others=others), True
+
+    def _pinned(self, state: Catalog) -> tuple[Catalog, Any]:
+        return state, state.pin
+
+    def _drop_table(self, state: Catalog) -> tuple[Catalog, Any]:
+        return replace(state, pin="", rows=frozenset(), others=frozenset()), True
+
+    def _make_table(self, state: Catalog, pin: str) -> tuple[Catalog, Any]:
+        return (state if state.pin else replace(state, pin=pin)), True
+
+    def _mark(self, state: Catalog, token: str) -> tuple[Catalog, Any]:
+        return replace(state, marks=state.marks | {token}), True
+
+    def _marks(self, state: Catalog) -> tuple[Catalog, Any]:
+        return state, tuple(sorted(state.marks))
+
+    def _drop_mark(self, state: Catalog, token: str) -> tuple[Catalog, Any]:
+        return replace(state, marks=state.marks - {token}), True
 
     def _rows(self, state: Catalog, number: str) -> tuple[Catalog, Any]:
         return state, tuple(sorted(row[:3] for row in state.rows if row[0] == number))
@@ -316,6 +347,12 @@ def fetched_only() -> Catalog:
     state, store = ingested(), Metastore()
     state, _ = store.apply(state, 9, ("insert", "2", Phase.PLAN, taken))
     return store.apply(state, 9, ("fetch", "2", taken, "dead"))[0]
+
+
+def never_committed() -> Catalog:
+    """A source whose first run died when it had planned."""
+    state = Catalog(pin="dead")
+    return Metastore().apply(state, 9, ("insert", "1", Phase.PLAN, (("a", 1, False),)))[0]
 
 
 def compacted() -> Catalog:

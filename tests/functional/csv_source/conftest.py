@@ -16,10 +16,10 @@ from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.csv_source.made import made_relations
 from dbt.adapters.mzs3.csv_source.queue import inbox
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.report import IngestReport
-from dbt.adapters.mzs3.csv_source.tables import made_relations
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 _numbers = itertools.count(1)
@@ -47,7 +47,7 @@ class Lake:
     @property
     def made(self) -> SourceRelations:
         """The relations with the tables that the source has now."""
-        return made_relations(self.spark, self.relations)
+        return made_relations(self.spark, self.definition())
 
     def put(self, name: str, content: bytes | str) -> None:
         body = content.encode() if isinstance(content, str) else content

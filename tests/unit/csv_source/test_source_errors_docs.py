@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats import csv
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
-from dbt.adapters.mzs3.csv_source.ingest import _require_agreement, purify_now
+from dbt.adapters.mzs3.csv_source.pinning import _require_agreement, purify_now
 from dbt.adapters.mzs3.csv_source.purify import contradictions
 from dbt.adapters.mzs3.csv_source.tables import refused_name
 

@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
+from dbt.adapters.mzs3.csv_source.made import read_tables
 from dbt.adapters.mzs3.csv_source.operations import object_actions
 from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.csv_source.operations.reset import reset_source
@@ -26,7 +27,6 @@ from dbt.adapters.mzs3.csv_source.run import Cancellation
 from dbt.adapters.mzs3.csv_source.tables import (
     foreign_views,
     make_relations,
-    read_tables,
     read_views,
     require_ledger,
 )

@@ -25,6 +25,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     JSONL,
 )
 from dbt.adapters.mzs3.csv_source.ingest import fetch_spec
+from dbt.adapters.mzs3.csv_source.pinning import Pin
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
 from dbt.adapters.mzs3.csv_source.purify import purify as purified
 from dbt.adapters.mzs3.csv_source.run import SourceRun
@@ -52,7 +53,7 @@ def read(definition, first: bytes, *others: bytes) -> list[dict[str, int]]:
     form = open_format(definition.format, definition.dialect, "none", definition.reading)
     pinned = PinnedDefinition.from_json(purified(definition, form.fields(stored(first))).to_json())
     assert [column.name for column in pinned.columns] == [c.name for c in definition.columns]
-    spec = fetch_spec(SourceRun(None, definition, None), pinned)
+    spec = fetch_spec(SourceRun(None, definition, None), Pin(pinned, None, True))
     decoder = form.decoder(spec.header, spec.columns)
     return [
         row
@@ -165,7 +166,7 @@ OLD = old_pin()
 def test_what_an_earlier_version_has_pinned_is_read_as_it_was():
     definition = parse(columns=[{"name": name, "data_type": "int"} for name in ("gross", "net")])
     assert contradictions(OLD, definition) == []
-    spec = fetch_spec(SourceRun(None, definition, None), OLD)
+    spec = fetch_spec(SourceRun(None, definition, None), Pin(OLD, None, False))
     assert list(zip(spec.header, spec.columns, strict=True)) == [
         ("net", Column("gross", "int")),
         ("gross", Column("net", "int")),

@@ -11,6 +11,7 @@ from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, LockTable
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
+from dbt.adapters.mzs3.csv_source.made import made_relations
 from dbt.adapters.mzs3.csv_source.tables import is_there
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
@@ -41,11 +42,13 @@ def reading(spark: SparkSession, source: str) -> Iterator[None]:
 
 @contextmanager
 def changing(spark: SparkSession, definition: SourceDefinition) -> Iterator[SourceLock]:
-    """As `reading`, with the source's lock held. Raises SourceError where the source has none."""
+    """As `reading`, with the source's lock held. Raises SourceError where the source has no table,
+    or its tables are another one's."""
     name = definition.name
     with reading(spark, name):
         if not is_there(spark, definition):
             raise SourceError(f"{name}: it was never ingested; there is nothing to change")
+        made_relations(spark, definition)  # no lock is taken of another source
         with SourceLock(spark, definition.relations, name) as lock:
             yield lock
 
@@ -57,6 +60,7 @@ def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
     """
     table = LockTable(spark, definition.relations)
     with reading(spark, definition.name):
+        made_relations(spark, definition)  # or it is another source's lock
         holder = table.holder()
         if holder is None:
             return None

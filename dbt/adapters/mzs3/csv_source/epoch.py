@@ -17,8 +17,14 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.csv_source.after_commit import act_on_committed, require_conditional_delete
 from dbt.adapters.mzs3.csv_source.config import AfterAction
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
-from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, OF_RUN
+from dbt.adapters.mzs3.csv_source.executor.object_error import (
+    GONE,
+    HEADER,
+    NOT_READ,
+    OF_RUN,
+)
 from dbt.adapters.mzs3.csv_source.fetch import EpochRows
+from dbt.adapters.mzs3.csv_source.first_run import header_hint
 from dbt.adapters.mzs3.csv_source.ledger.compaction import compact, is_due
 from dbt.adapters.mzs3.csv_source.ledger.epochs import (
     epochs_due,
@@ -142,6 +148,8 @@ class Pass:
             if wrong is not None and error.cause not in (NOT_READ, OF_RUN, GONE):
                 hint = objects_hint("skip_s3_objects", run.definition.name, [wrong])
                 text += f"; or go on without it after: {hint}"
+            if error.cause == HEADER:
+                text += header_hint(self.spec)
             raise SourceError(text, wrong) from exc
         with run.step("commit"):
             return self._commit(rows, written)

@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, fetch_objects, format_of
 from dbt.adapters.mzs3.csv_source.executor.formats.format import too_many_rejects
 from dbt.adapters.mzs3.csv_source.executor.object_error import UNCLEAR
+from dbt.adapters.mzs3.csv_source.first_run import refusal
 from dbt.adapters.mzs3.csv_source.large_objects import LargeObject, large_objects, rows_in_ranges
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.rows_table import RowsTable, rows_table
@@ -49,6 +50,7 @@ _TOTALS = (
     "coalesce(sum(`rows`), 0) AS `rows`",
     "coalesce(sum(rejects), 0) AS rejected",
     "count_if(error IS NOT NULL) AS skipped",
+    "count_if(error IS NULL AND last IS NOT NULL) AS read",
     f"min({_WRONG}) AS wrong",
     "coalesce(sum(written), 0) AS written",
 )
@@ -181,11 +183,21 @@ class EpochRows:
                 )
             limit = self.spec.reading.max_rejects
             if limit is not None and found["rejected"] > limit:
-                rejects = stored.where(f"{PROBLEM_COLUMN}.raw IS NOT NULL")
-                first = rejects.orderBy("_mz_object", "_mz_record").first()
-                problem, name = first[PROBLEM_COLUMN], first["_mz_object"]
-                where = f"object {name}, line {problem['line']}, byte {problem['byte']}"
-                text = too_many_rejects(self.spec.source, limit, f"{where}: {problem['error']}")
-                raise SourceError(text, name)
+                name, first = _first_reject(stored)
+                raise SourceError(too_many_rejects(self.spec.source, limit, first), name)
+            if (why := refusal(self.spec, **found)) is not None:
+                if not found["skipped"]:
+                    why += f". The first: {_first_reject(stored)[1]}"
+                raise SourceError(why)
+            del found["read"]
             report = IngestReport(self.spec.source, **found)
             yield per_object.fillna(0, ["rows", "rejects"]), report
+
+
+def _first_reject(stored: DataFrame) -> tuple[str, str]:
+    """The object of the first record that was rejected, and what is wrong with it."""
+    rejects = stored.where(f"{PROBLEM_COLUMN}.raw IS NOT NULL")
+    first = rejects.orderBy("_mz_object", "_mz_record").first()
+    problem, name = first[PROBLEM_COLUMN], first["_mz_object"]
+    where = f"object {name}, line {problem['line']}, byte {problem['byte']}"
+    return name, f"{where}: {problem['error']}"

@@ -22,8 +22,9 @@ from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
+from dbt.adapters.mzs3.csv_source.made import made_relations
 from dbt.adapters.mzs3.csv_source.run import SourceRun
-from dbt.adapters.mzs3.csv_source.tables import is_there, made_relations, require_ledger
+from dbt.adapters.mzs3.csv_source.tables import is_there, require_ledger
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
         if not is_there(spark, definition):
             return Freshness(None, 0, 0)
         require_ledger(spark, definition)
-        relations = made_relations(spark, definition.relations)
+        relations = made_relations(spark, definition)
         visible = Ledger(spark, relations).objects().where(IS_VISIBLE)
         size = F.coalesce(F.sum("taken.size"), F.lit(0))
         totals = (F.max("taken.last_modified"), F.count(F.lit(1)), size)
@@ -81,6 +82,6 @@ def read_pending(
             size = F.coalesce(F.sum("size"), F.lit(0))
             found = listed_objects(run)[0].agg(F.count(F.lit(1)), size).first()
             return found[0], found[1]
-        ledger = Ledger(spark, made_relations(spark, definition.relations))
+        ledger = Ledger(spark, made_relations(spark, definition))
         with new_objects(run, ledger) as batch:
             return batch.objects + batch.waiting_objects, batch.bytes + batch.waiting_bytes

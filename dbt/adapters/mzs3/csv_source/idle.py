@@ -32,10 +32,11 @@ from dbt.adapters.mzs3.csv_source.ledger.epochs import Epochs, unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.reconcile import unsettled
 from dbt.adapters.mzs3.csv_source.listing.scan import object_frame
+from dbt.adapters.mzs3.csv_source.made import read_tables
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.run import SourceRun
-from dbt.adapters.mzs3.csv_source.tables import has_current_views, read_tables, reads_latest
+from dbt.adapters.mzs3.csv_source.tables import has_current_views, reads_latest
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 
@@ -97,7 +98,7 @@ def _only_lists(definition: SourceDefinition) -> bool:
 def _made(run: SourceRun) -> SourceRelations | None:
     """The relations, if both tables are as this version makes them, and pinned as declared."""
     made = read_tables(run.spark, run.definition)
-    if made is None or not made.is_whole:
+    if made is None or made.pinned is None or not (made.has_ledger and made.has_owner):
         return None
     pinned = PinnedDefinition.from_json(made.pinned)
     if contradictions(pinned, run.definition) or not reads_latest(run.spark, pinned.file_format):

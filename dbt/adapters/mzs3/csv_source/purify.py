@@ -32,9 +32,10 @@ class PinnedDefinition:
     `header` is what every object's header must equal, as `header_match` says, None for objects
     without one; `columns` are the names and types in Spark, one for each of its names. `fields`
     has for each column the position of its name in the header; it is empty where they are in one
-    order, as all were that an earlier version has pinned. The pattern is not pinned, nor what is
-    done with headers and rows that do not fit: these may change without making wrong what was
-    taken.
+    order, as all were that an earlier version has pinned. `origin` is the URI of the object whose
+    header it is, None for one that was declared, or pinned by an earlier version. The pattern
+    is not pinned, nor what is done with headers and rows that do not fit: these may change without
+    making wrong what was taken.
     """
 
     header: tuple[str, ...] | None
@@ -46,6 +47,7 @@ class PinnedDefinition:
     format: str = CSV
     file_format: str = PARQUET
     fields: tuple[int, ...] = ()
+    origin: str | None = None
 
     def fetched(self) -> tuple[Column, ...]:
         """The columns in the header's order, which is that in which objects are read."""

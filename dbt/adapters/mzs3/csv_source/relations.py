@@ -11,6 +11,7 @@ from dbt.adapters.mzs3.spark.sql import PARQUET, qualified_name
 EPOCH_COLUMN = "mz_epoch"
 SUFFIXES = ("", "__objects", "__rejects", "__ledger", "__rows", "__lock")
 """What the names of a source's relations end in, behind its own."""
+_MARK = "__drop_"
 
 
 class SourceRelations:
@@ -64,6 +65,17 @@ class SourceRelations:
     def beat(self, token: str) -> str:
         """The table by which the run that took the lock under this token renews its lease."""
         return self._name(f"__lock_{token}")
+
+    def mark(self, token: str) -> str:
+        """The table that is there while the run that took the lock under this token drops what
+        another one may make again."""
+        return self._name(f"{_MARK}{token}")
+
+    def marked(self, table: str) -> str | None:
+        """The token of a table that `mark` names, None for any other table of the schema."""
+        name = re.escape(f"{self.identifier}{_MARK}") + "([0-9a-f]{32})"
+        found = re.fullmatch(name, table, re.IGNORECASE)
+        return found and found[1]
 
     def shown(self, suffix: str = "") -> str:
         """The relation's name in messages, such as `raw.orders__ledger`."""

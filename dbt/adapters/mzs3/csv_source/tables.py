@@ -1,10 +1,9 @@
-"""The tables and views of a source in Spark: making them, and what they pin."""
+"""The tables and views of a source in Spark: making them, and dropping what pins nothing yet."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
@@ -12,15 +11,19 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.csv_source.ledger.events import LEDGER_COLUMNS, states_sql, visible_rows_sql
-from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.csv_source.ledger.transactions import WRITTEN_BY
+from dbt.adapters.mzs3.csv_source.made import (
+    PINNED_PROPERTY,
+    MadeTables,
+    generation_property,
+    made_relations,
+    table_properties,
+)
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
-from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import DELTA, ICEBERG, PARQUET, quote_literal, quote_schema
 from dbt.adapters.mzs3.spark.tables import (
     change_view,
-    decoded,
     encoded,
     properties_sql,
     read_properties,
@@ -28,9 +31,7 @@ from dbt.adapters.mzs3.spark.tables import (
 
 _LEDGER_DDL = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_COLUMNS.items())
 
-PINNED_PROPERTY = "mzs3.pinned."
 VIEW_PROPERTY = "mzs3.view."
-TABLE_PROPERTY = "mzs3.table."
 # By which a view is known as the source's own, and as one that reads the ledger in one way.
 _OWN_VIEW = {"made_by": "dbt-mzs3", "form": "2"}
 _SESSION_CATALOG = "spark_catalog"
@@ -61,68 +62,6 @@ _NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
 _TAKEN_NAMES = re.compile("[A-Za-z0-9_]+")
 
 
-@dataclass(frozen=True)
-class MadeTables:
-    """The tables of a source as they are: the definition that was pinned when they were made, the
-    relations with their format; and whether both are there: a run may have died in between."""
-
-    pinned: str
-    relations: SourceRelations
-    is_whole: bool
-
-
-def read_tables(spark: SparkSession, definition: SourceDefinition) -> MadeTables | None:
-    """The tables of the source; None if they are not made.
-
-    Raises SourceError if the names are taken by something else, or if part of the state is lost.
-    """
-    source, relations = definition.name, definition.relations
-    found = read_properties(spark, relations.rows, "")
-    rows = relations.shown("__rows")
-    reset = reset_hint(source)
-    if found is None:
-        for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
-            if spark.catalog.tableExists(name):
-                shown = relations.shown(suffix)
-                raise SourceError(
-                    f"{source}: {shown} exists, but {rows}, which holds the source's rows, does "
-                    f"not. If {shown} is not this source's, give the source another schema or "
-                    f"identifier; else start the source afresh with: {reset}"
-                )
-        return None
-    parts = _with_prefix(PINNED_PROPERTY, found)
-    if not parts:
-        raise SourceError(
-            f"{source}: {rows} exists and was not made by this source. Drop it, or give the "
-            "source another schema or identifier"
-        )
-    try:
-        pinned = decoded("".join(parts[number] for number in sorted(parts, key=int)))
-    except ValueError as exc:
-        raise SourceError(
-            f"{source}: the definition that is pinned in the properties of {rows} can't be read. "
-            f"Start the source afresh with: {reset}"
-        ) from exc
-    made = _stored_as(relations, _with_prefix(TABLE_PROPERTY, found))
-    # A run that died before it made the ledger has left no rows either.
-    is_whole = spark.catalog.tableExists(relations.ledger)
-    if not is_whole and not rows_table(spark, made).is_empty():
-        raise SourceError(
-            f"{source}: {rows} holds rows, but {relations.shown('__ledger')}, which says what is "
-            f"committed, does not exist. Restore it, or start the source afresh with: {reset}"
-        )
-    return MadeTables(pinned, made, is_whole)
-
-
-def made_relations(spark: SparkSession, relations: SourceRelations) -> SourceRelations:
-    """The relations with the format that their tables have, if they are there."""
-    return _stored_as(relations, read_properties(spark, relations.rows, TABLE_PROPERTY) or {})
-
-
-def _stored_as(relations: SourceRelations, found: Mapping[str, str]) -> SourceRelations:
-    return relations.stored_as(found.get("format", PARQUET), found.get("generation", ""))
-
-
 def _with_prefix(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
     """Those of the properties whose names start with the prefix, by the rest of the name."""
     ours = {key: value for key, value in properties.items() if key.startswith(prefix)}
@@ -145,13 +84,7 @@ def make_relations(
     made, if the name of a view is taken by something else, or Iceberg would show the session
     tables as they were.
     """
-    source, named = definition.name, definition.relations
-    views = read_views(spark, named)
-    if strangers := foreign_views(named, views):
-        raise SourceError(
-            f"{source}: {', '.join(strangers)} was not made by this source. Drop it, or give the "
-            "source another schema or identifier"
-        )
+    source, views = definition.name, _own_views(spark, definition)
     if not reads_latest(spark, file_format):
         raise SourceError(
             f"{source}: with {_CACHE} a session reads tables of Iceberg as they were before other "
@@ -170,6 +103,17 @@ def make_relations(
             change_view(spark, name, text, VIEW_PROPERTY, _OWN_VIEW)
             spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
     return relations
+
+
+def _own_views(spark: SparkSession, definition: SourceDefinition) -> dict[str, dict[str, str]]:
+    """As `read_views`. Raises SourceError if one of them is not the source's own."""
+    views = read_views(spark, definition.relations)
+    if strangers := foreign_views(definition.relations, views):
+        raise SourceError(
+            f"{definition.name}: {', '.join(strangers)} was not made by this source. Drop it, or "
+            "give the source another schema or identifier"
+        )
+    return views
 
 
 def reads_latest(spark: SparkSession, file_format: str) -> bool:
@@ -214,7 +158,7 @@ def _make_tables(
 ) -> SourceRelations:
     """Makes the two tables, and in front of each with a generation a view with its plain name."""
     named = definition.relations
-    relations = made_relations(spark, named)
+    relations = made_relations(spark, definition)
     if relations.file_format != file_format:
         relations = named.stored_as(file_format)
     stored = encoded(pinned)
@@ -233,7 +177,7 @@ def _make_tables(
     )
     for suffix, ddl, properties in (("__rows", rows, parts), ("__ledger", ledger, {})):
         table = relations.table(suffix)
-        properties = {**properties, f"{TABLE_PROPERTY}format": file_format}
+        properties = {**properties, **table_properties(definition, file_format)}
         own = properties_sql("", {**properties, **_OF_FORMAT[file_format]})
         _create_table(
             spark,
@@ -241,14 +185,31 @@ def _make_tables(
             f"{definition.name}: {relations.shown(suffix)}",
         )
         if relations.has_transactions:
-            properties[f"{TABLE_PROPERTY}generation"] = relations.generation
+            properties |= generation_property(relations)
             spark.sql(
                 f"CREATE VIEW IF NOT EXISTS {named.table(suffix)} "
                 f"TBLPROPERTIES {properties_sql('', properties)} AS SELECT * FROM {table}"
             )
             # Another run may have been faster, which then has the lock.
-            relations = made_relations(spark, named)
+            relations = made_relations(spark, definition)
     return relations
+
+
+def drop_rows(
+    spark: SparkSession, definition: SourceDefinition, relations: SourceRelations
+) -> None:
+    """Drops the table of rows, with what it pins and what shows its columns; not the ledger.
+
+    Raises SourceError, with nothing dropped, if a view is somebody else's.
+    """
+    _own_views(spark, definition)
+    named = definition.relations
+    kind = "VIEW" if relations.has_transactions else "TABLE"
+    spark.sql(f"DROP VIEW IF EXISTS {relations.source}")
+    spark.sql(f"DROP VIEW IF EXISTS {relations.rejects}")
+    spark.sql(f"DROP {kind} IF EXISTS {named.rows}")
+    if relations.has_transactions:
+        spark.sql(f"DROP TABLE IF EXISTS {relations.rows} PURGE")
 
 
 def _create_table(spark: SparkSession, statement: str, shown: str) -> None:

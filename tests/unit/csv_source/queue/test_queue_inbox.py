@@ -13,7 +13,7 @@ from support.post_office import CONNECTION, Post, names, post_office
 from support.queue_messages import bridged, message, probe, record, wrapped
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.ingest import purify_now
+from dbt.adapters.mzs3.csv_source.pinning import purify_now
 from dbt.adapters.mzs3.csv_source.queue import inbox as queue_inbox
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.csv_source.queue.messages import Kind

@@ -30,7 +30,12 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
 from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedFormat
-from dbt.adapters.mzs3.csv_source.executor.object_error import OF_RUN, HeaderProblem, ObjectError
+from dbt.adapters.mzs3.csv_source.executor.object_error import (
+    HEADER,
+    OF_RUN,
+    HeaderProblem,
+    ObjectError,
+)
 from dbt.adapters.mzs3.csv_source.executor.small_objects import grouped
 from dbt.adapters.mzs3.csv_source.executor.stream import task_client
 from dbt.adapters.mzs3.errors import ExecutorError
@@ -59,6 +64,16 @@ Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
+class HeaderFrom:
+    """Where the header comes from that objects are compared with: the URI of the object that has
+    it, if it `is_found` in one and that is known. In the `is_first` run nothing is pinned yet."""
+
+    is_first: bool = False
+    is_found: bool = False
+    origin: str | None = None
+
+
+@dataclass(frozen=True)
 class FetchSpec:
     """What a task needs to fetch a source's objects; it travels to the executors.
 
@@ -74,6 +89,7 @@ class FetchSpec:
     compression: str
     reading: Reading = field(default_factory=Reading)
     format: str = CSV
+    header_from: HeaderFrom = field(default_factory=HeaderFrom)
 
     @property
     def ddl(self) -> str:
@@ -174,7 +190,8 @@ class _Task:
             except ObjectError as problem:
                 text = problem.text(stored.bucket, stored.key, self._spec.source)
                 uri = f"s3://{stored.bucket}/{stored.key}"
-                raise ExecutorError(text, problem.cause, uri) from problem
+                cause = HEADER if isinstance(problem, HeaderProblem) else problem.cause
+                raise ExecutorError(text, cause, uri) from problem
 
     def _rows_of(self, stored: StoredObject, modified: pa.Scalar) -> Batches:
         """One object's rows. Raises ObjectError."""

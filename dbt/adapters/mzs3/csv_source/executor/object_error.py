@@ -12,6 +12,8 @@ GONE = "gone"
 """The version that was listed is no longer there."""
 OF_RUN = "run"
 """No single object is wrong, but all of a run together, as with too many rejects."""
+HEADER = "header"
+"""The object's header, or a record's keys, are not the ones that the source goes by."""
 UNCLEAR = "unclear"
 """A range of the object can't be read by itself: a task that reads the whole object can tell."""
 
@@ -23,8 +25,8 @@ class ObjectError(Exception):
     `line` is the 1-based line in the object on which the record starts, `byte` the 0-based
     offset of the record's first byte in the decompressed object, in its own encoding; `record`
     is its number from 1, in formats whose records are at no line. All are None where the
-    problem is not one record's. `cause` is `NOT_READ`, `GONE`, or empty for what is wrong with
-    the object itself.
+    problem is not one record's. `cause` is `NOT_READ`, `GONE`, `HEADER`, or empty for what else is
+    wrong with the object itself.
     """
 
     problem: str

@@ -89,6 +89,18 @@ def compact(ledger: Ledger) -> None:
         _drop_rows(ledger, snapshot)
 
 
+def is_committed(ledger: Ledger) -> bool:
+    """Whether any epoch of the source was ever committed; what is not known for sure counts."""
+    epochs = ledger.epochs()
+    settled = (on for on in epochs.values() if not on & {Phase.VOID, Phase.CLOSING})
+    if any(Phase.COMMIT in on for on in settled):
+        return True
+    if (snapshot := latest(Phase.SNAPSHOT, epochs)) is None:
+        return False
+    mark = ledger.partition(snapshot, Phase.SNAPSHOT).where(_IS_MARK).first()
+    return mark is None or mark["rows"] != 0
+
+
 def committed_epochs(ledger: Ledger, epochs: Epochs) -> int:
     """How many epochs were committed since the source was made."""
     snapshot = latest(Phase.SNAPSHOT, epochs)

@@ -128,6 +128,35 @@ class SourceLock:
                 f"this run was ingesting; {outcome}. Run again"
             )
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """A context in which to drop what the next holder would make under the same name.
+
+        A run may stall in a DROP until the lock is taken over. So it says first that it drops, and
+        looks at the lock after that: it has lost the lock by then, and drops nothing; or who takes
+        the lock later finds by `require_alone` what was said. Raises SourceError if it has.
+        """
+        self._table.mark(self._me)
+        try:
+            self.require()
+            yield
+        finally:
+            self._table.drop_mark(self._me.token)
+
+    def require_alone(self) -> None:
+        """Raises SourceError if an earlier holder may still be in such a context."""
+        for other in self._table.marks():
+            owner = other.owner
+            if not (owner == self._me.owner or owner.is_gone()):
+                mark = self._relations.shown(f"__drop_{other.token}")
+                raise SourceError(
+                    f"{self._source}: process {owner.pid} on host {owner.host} was making the "
+                    "tables anew and has not come to its end; what it still drops could be this "
+                    "run's. See to it that it is gone, and then drop the table that says so: "
+                    f"DROP TABLE {mark}"
+                )
+            self._table.drop_mark(other.token)
+
     def _try(self) -> Holder | None:
         """Takes the lock, or takes it over, if that is allowed: None; else who holds it."""
         with _host_guard(self._relations.lock) as alone:

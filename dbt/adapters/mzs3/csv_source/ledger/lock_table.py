@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.spark.sql import quote_schema
 from dbt.adapters.mzs3.spark.tables import decoded, encoded, properties_sql, read_properties
 
 _PROPERTY = "mzs3.lock."
@@ -43,16 +44,37 @@ class LockTable:
 
     def create(self, holder: Holder) -> None:
         """Takes the lock for this holder. Raises if somebody has it."""
-        values = {_TAKEN_AS: holder.token, **asdict(holder.owner)}
-        written = {key: encoded(str(value)) for key, value in values.items()}
-        self._spark.sql(
-            f"CREATE TABLE {self._relations.lock} (nothing string) USING parquet "
-            f"TBLPROPERTIES {properties_sql(_PROPERTY, written)}"
-        )
+        self._create(self._relations.lock, holder)
 
     def holder(self) -> Holder | None:
         """Who has the lock; None if nobody has, UNKNOWN for what is no lock of ours."""
-        found = read_properties(self._spark, self._relations.lock, _PROPERTY)
+        return self._holder(self._relations.lock)
+
+    def mark(self, holder: Holder) -> None:
+        """Shows to all that come that this holder drops what another one may make again."""
+        self._create(self._relations.mark(holder.token), holder)
+
+    def marks(self) -> list[Holder]:
+        """Whoever has shown that, and has not come to its end."""
+        tables = self._spark.sql(f"SHOW TABLES IN {quote_schema(self._relations.schema)}")
+        tokens = (self._relations.marked(row["tableName"]) for row in tables.collect())
+        found = [self._holder(self._relations.mark(token)) for token in tokens if token]
+        return [holder for holder in found if holder is not None]
+
+    def drop_mark(self, token: str) -> None:
+        """Removes what `mark` made."""
+        self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.mark(token)}")
+
+    def _create(self, table: str, holder: Holder) -> None:
+        values = {_TAKEN_AS: holder.token, **asdict(holder.owner)}
+        written = {key: encoded(str(value)) for key, value in values.items()}
+        self._spark.sql(
+            f"CREATE TABLE {table} (nothing string) USING parquet "
+            f"TBLPROPERTIES {properties_sql(_PROPERTY, written)}"
+        )
+
+    def _holder(self, table: str) -> Holder | None:
+        found = read_properties(self._spark, table, _PROPERTY)
         if found is None:
             return None
         try:

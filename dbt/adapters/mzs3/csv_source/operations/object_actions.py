@@ -25,7 +25,8 @@ from dbt.adapters.mzs3.csv_source.ledger.events import (
     is_any_sql,
 )
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.tables import made_relations, require_ledger
+from dbt.adapters.mzs3.csv_source.made import made_relations
+from dbt.adapters.mzs3.csv_source.tables import require_ledger
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.text import counted
@@ -91,7 +92,7 @@ def act(
     name = definition.name
     with changing(spark, definition) as lock:
         require_ledger(spark, definition)
-        ledger = Ledger(spark, made_relations(spark, definition.relations), lock)
+        ledger = Ledger(spark, made_relations(spark, definition), lock)
         for dead in unfinished_epochs(ledger.epochs()):
             ledger.write_void(dead)
         objects = ledger.objects().where(F.col("object").isNotNull())

@@ -15,12 +15,14 @@ from dbt.adapters.mzs3.csv_source.access import reading
 from dbt.adapters.mzs3.csv_source.config import queue_name
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.formats.format import EXACT
-from dbt.adapters.mzs3.csv_source.ingest import purify_now
+from dbt.adapters.mzs3.csv_source.ledger.compaction import is_committed
+from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
+from dbt.adapters.mzs3.csv_source.made import read_tables
 from dbt.adapters.mzs3.csv_source.naming import sql_name
+from dbt.adapters.mzs3.csv_source.pinning import purify_now
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
 from dbt.adapters.mzs3.csv_source.queue.inbox import open_inbox
 from dbt.adapters.mzs3.csv_source.run import SourceRun
-from dbt.adapters.mzs3.csv_source.tables import read_tables
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 
 # What YAML reads as a text without quotes, whichever of its versions: no number, no date, no word
@@ -126,15 +128,18 @@ def read_purified(
     spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
 ) -> Purified:
     """The purified definition; no relation or message is changed. Raises an Mzs3Error."""
+    ledger = None
     with reading(spark, definition.name):
         made = read_tables(spark, definition)
-    if made is not None:
-        pinned = PinnedDefinition.from_json(made.pinned)
-        return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))
+        if made is not None and made.has_ledger:
+            ledger = Ledger(spark, made.relations)
+        if made is not None and made.pinned is not None and ledger and is_committed(ledger):
+            pinned = PinnedDefinition.from_json(made.pinned)
+            return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))
     run = SourceRun(spark, definition, connection)
     try:
-        with open_inbox(run) as inbox:
-            found = purify_now(run, inbox)
+        with reading(spark, definition.name), open_inbox(run) as inbox:
+            found = purify_now(run, inbox, ledger)
     except S3Error as exc:
         raise SourceError(f"{definition.name}: {exc}") from exc
     return Purified(definition, found, False)

@@ -11,14 +11,9 @@ from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
+from dbt.adapters.mzs3.csv_source.made import PINNED_PROPERTY, TABLE_PROPERTY, made_relations
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
-from dbt.adapters.mzs3.csv_source.tables import (
-    PINNED_PROPERTY,
-    TABLE_PROPERTY,
-    foreign_views,
-    made_relations,
-    read_views,
-)
+from dbt.adapters.mzs3.csv_source.tables import foreign_views, read_views
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_schema
 from dbt.adapters.mzs3.spark.tables import read_properties
@@ -39,7 +34,7 @@ def reset_source(
     generation go after the views by which they are known: then some may stay until the next reset.
     """
     name, named = definition.name, definition.relations
-    relations = made_relations(spark, named)
+    relations = made_relations(spark, definition)
     _require_own(spark, named, name)
     if definition.discovery.empties_location and _has_rows(spark, relations):
         action = definition.discovery.after_commit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -14,8 +15,10 @@ from dbt.adapters.mzs3.csv_source.ledger.compaction import committed_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.listing.throttle import run_limits
-from dbt.adapters.mzs3.csv_source.report import objects_hint, size_text
-from dbt.adapters.mzs3.csv_source.tables import made_relations
+from dbt.adapters.mzs3.csv_source.made import made_relations, read_tables
+from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition
+from dbt.adapters.mzs3.csv_source.report import objects_hint, reset_hint, size_text
+from dbt.adapters.mzs3.errors import SourceError
 
 OK = "ok"
 WAITING = "waiting"
@@ -55,7 +58,8 @@ class SourceStatus:
     about `waiting_runs` runs.
     `lag` is how many seconds ago the oldest of those was last modified. `epochs` were committed.
     `last_event` is in seconds since 1970. `failed` is the object that the last error is of, if it
-    is of one.
+    is of one. `misplaced` are columns that an earlier version has pinned to other fields than
+    those of their names.
     """
 
     source: str
@@ -69,6 +73,7 @@ class SourceStatus:
     last_event: int | None = None
     last_error: str | None = None
     failed: str | None = None
+    misplaced: tuple[str, ...] = ()
 
     def cells(self) -> tuple[str, ...]:
         """The status as a line of a table, but for the error."""
@@ -92,7 +97,7 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
     with reading(spark, name):
         if not spark.catalog.tableExists(relations.ledger):
             return SourceStatus(name, NEVER)
-        ledger = Ledger(spark, made_relations(spark, relations))
+        ledger = Ledger(spark, made_relations(spark, definition))
         epochs = ledger.epochs()
         found = ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY).first()
         committed = committed_epochs(ledger, epochs)
@@ -100,9 +105,26 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
         if waiting:
             limits = run_limits(ledger, definition.intake)
             runs = limits.runs(waiting, found["waiting_bytes"])
+        misplaced = _misplaced(spark, definition) if committed else ()
     state = IN_ERROR if found["last_error"] else WAITING if waiting else OK
     state = state if epochs else NEVER
-    return SourceStatus(name, state, epochs=committed, waiting_runs=runs, **found.asDict())
+    return SourceStatus(
+        name,
+        state,
+        epochs=committed,
+        waiting_runs=runs,
+        misplaced=misplaced,
+        **found.asDict(),
+    )
+
+
+def _misplaced(spark: SparkSession, definition: SourceDefinition) -> tuple[str, ...]:
+    # What is wrong with its tables, the next run tells.
+    with suppress(SourceError):
+        made = read_tables(spark, definition)
+        if made is not None and made.pinned is not None:
+            return tuple(PinnedDefinition.from_json(made.pinned).misplaced())
+    return ()
 
 
 def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
@@ -116,6 +138,13 @@ def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
         lines.append("  ".join(f"{cell:{align}{width}}" for cell, align, width in cells).rstrip())
     lines.insert(1, "  ".join("-" * width for width in widths))
     for status in ordered:
+        if status.misplaced:
+            lines.append(
+                f"{status.source}: an earlier version has pinned its columns by their positions: "
+                f"{', '.join(status.misplaced)} have the values of other fields than those of "
+                "their names, and go on so\n  to have them read by their names, start with: "
+                f"{reset_hint(status.source)}"
+            )
         if status.last_error is None:
             continue
         # An error that names its source already does not name it twice.

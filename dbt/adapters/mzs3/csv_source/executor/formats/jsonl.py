@@ -56,6 +56,7 @@ from dbt.adapters.mzs3.csv_source.executor.json_records import (
 )
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
+    HEADER,
     ObjectError,
     not_of_type,
     shown,
@@ -73,6 +74,7 @@ _KINDS = {
     **dict.fromkeys(_NUMBERS, (STRING, NUMBER)),
 }
 _NATIVE = ("boolean", *_NUMBERS)
+_OTHER_KEYS = "the record has other keys than the header"
 _OTHER_TYPE = "; or declare another data_type for the column"
 _BIGINT = re.compile(r"-?[0-9]{1,18}")
 _WHOLE = re.compile(r"-?[0-9]{1,38}")
@@ -287,7 +289,9 @@ class JsonDecoder:
         if bad and not self._reading.rejects:
             first = rejects[0]
             advice = _OTHER_TYPE if first.number in wrong else ""
-            raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
+            where = {"line": first.line, "byte": first.byte}
+            cause = HEADER if first.error.startswith(_OTHER_KEYS) else ""
+            raise ObjectError(first.error, FIX_OBJECT + advice, cause=cause, **where)
         if wrong:
             good = pa.array([number not in wrong for number in numbers], pa.bool_())
             arrays = [array.filter(good) for array in arrays]
@@ -303,7 +307,7 @@ class JsonDecoder:
         if not fits or len(found) < len(pairs):
             difference = name_difference([name for name, _ in pairs], self._header, match)
             if difference is not None:
-                raise MalformedLine(f"the record has other keys than the header: {difference}")
+                raise MalformedLine(f"{_OTHER_KEYS}: {difference}")
         return [found[name] for name in self._header]
 
     def _converted(
