@@ -121,6 +121,7 @@ class SourceModel:
         self.texts: dict[str, str] = {}  # of every ETag there ever was
         self.objects: dict[str, Known] = {}
         self.clock = 0
+        self.has_committed = False
 
     def put(self, name: str, text: str) -> None:
         self.bucket[name] = self.texts[etag_of(text)] = text
@@ -315,12 +316,15 @@ class SourceModel:
 
     def _take(self, tasks: list[Task], waiting: int, step: Step) -> Report:
         read = {task.name: self._read(task) for task in tasks}
-        if any(rows is None for rows in read.values()):
+        if any(rows is None for rows in read.values()) or (
+            not self.has_committed and self._is_of_no_use(tasks, read)
+        ):
             step("fail of an object")
             for task in tasks:
                 self.objects.setdefault(task.name, Known()).tried = task.etag
             raise Failed
         step("commit")
+        self.has_committed = True
         skipped = 0
         for task in tasks:
             known = self.objects.setdefault(task.name, Known())
@@ -335,6 +339,13 @@ class SourceModel:
             known.due = self.settings.deletes
             known.settle("fetched", task.etag)
         return Report(len(tasks) - skipped, skipped, waiting)
+
+    def _is_of_no_use(self, tasks: list[Task], read: Mapping[str, Rows | str | None]) -> bool:
+        """Whether a first run would do nothing but skip objects, or reject records."""
+        taken = [task for task in tasks if read[task.name] != "skipped"]
+        rows = sum(len(read[task.name] or ()) for task in taken)
+        records = sum(len(self.texts[task.etag].splitlines()[1:]) for task in taken)
+        return not taken or (records > rows == 0)
 
     def _read(self, task: Task) -> Rows | str | None:
         """The object's records; `skipped`; or None for an error."""
