@@ -64,7 +64,7 @@ def test_the_line_of_a_decision(action, objects, line):
 
 
 def test_columns_that_an_earlier_version_pinned_by_their_positions_are_told_of():
-    lines = status_table([SourceStatus("lake.orders", OK, misplaced=("gross", "net"))])
+    lines = status_table([SourceStatus("lake.orders", "ok", misplaced=("gross", "net"))])
     assert "\n".join(lines[3:]) == (
         "lake.orders: an earlier version has pinned its columns by their positions: gross, net "
         "have the values of other fields than those of their names, and go on so\n"
