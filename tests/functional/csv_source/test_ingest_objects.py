@@ -121,19 +121,19 @@ def test_an_object_in_error_is_named_with_line_and_byte(committed, content, wher
 def test_columns_alias_the_header_and_type_the_rows(lake):
     lake.columns = [
         {"name": "order_id", "data_type": "bigint"},
-        {"name": "amount", "data_type": "decimal(12,2)"},
+        {"name": "total", "data_type": "decimal(12,2)"},
     ]
     lake.put("1.csv", "id,AMOUNT\n1,2.50\n")
     lake.ingest()
     frame = lake.spark.table(lake.relations.source)
     assert frame.dtypes == [
         ("order_id", "bigint"),
-        ("amount", "decimal(12,2)"),
+        ("total", "decimal(12,2)"),
         ("_mz_object", "string"),
         ("_mz_record", "bigint"),
         ("_mz_last_modified", "timestamp"),
     ]
-    assert [(row["order_id"], str(row["amount"])) for row in frame.collect()] == [(1, "2.50")]
+    assert [(row["order_id"], str(row["total"])) for row in frame.collect()] == [(1, "2.50")]
 
 
 @pytest.mark.skipif(STORE is not None, reason="only moto can be told when an object was modified")

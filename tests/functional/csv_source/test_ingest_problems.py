@@ -240,9 +240,9 @@ def test_a_header_whose_names_are_one_to_spark_is_an_error_until_aliases_are_dec
     with pytest.raises(ConfigError, match="declare `columns` to name them"):
         lake.ingest()
     assert not lake.spark.catalog.tableExists(lake.relations.rows)
-    lake.columns = [{"name": "dotless"}, {"name": "id"}]
+    lake.columns = [{"name": "dotless"}, {"name": "dotted"}]
     lake.ingest()
-    assert lake.rows("dotless", "id") == [("1.csv", 1, "1", "2")]
+    assert lake.rows("dotless", "dotted") == [("1.csv", 1, "1", "2")]
 
 
 @pytest.mark.parametrize(
