@@ -165,7 +165,7 @@ def test_a_lost_ledger_is_no_reason_to_take_everything_again(lake):
 
 @pytest.mark.slow
 def test_columns_whose_names_spark_would_redact_are_known_again(lake):
-    names = ("url", "hourly_rate", "access_token", "secret", "note")
+    names = ("url", "hourly_rate", "access_token", "secret", "remark")
     lake.columns = [{"name": name} for name in names]
     lake.put("1.csv", "image_url,rate,token,password,note\na,b,c,d,e\n")
     lake.ingest()
