@@ -19,7 +19,8 @@ STORE_TESTS := tests/functional/test_stores.py \
 
 # What is run on tables of Delta and Iceberg.
 FORMAT_TESTS := tests/functional/table_formats \
-  $(addprefix tests/functional/csv_source/test_,source_transactions.py ingest_killed.py)
+  $(addprefix tests/functional/csv_source/test_,source_transactions.py ingest_killed.py \
+  first_runs.py)
 
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores \
   test-formats test-oldest lint docs bench bench-all bench-peers clean
