@@ -6,7 +6,7 @@ import re
 
 import pytest
 from support.announcing import Died, dying_at
-from support.table_formats import SESSION_TABLES
+from support.table_formats import SESSION_TABLES, not_in_own_catalog
 
 from dbt.adapters.mzs3.csv_source import pinning
 from dbt.adapters.mzs3.csv_source.access import unlock
@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.csv_source.operations.status import read_status
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.spark.tables import encoded
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, not_in_own_catalog]
 
 README = "This folder has the orders\nof 2024\n"
 
