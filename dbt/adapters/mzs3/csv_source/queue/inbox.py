@@ -93,13 +93,13 @@ class Inbox:
         if self._received:
             return
         self._received = True
-        events, reasons = self._receive_all()
+        events, reasons, ended_after = self._receive_all()
         received = len(self._handles) + len(self._others)
         self.empty = not received
         self.only_tests = 0 < self._tests == received
         self._give_back(self._others)
-        if reasons:
-            self._tell_of_others(reasons)
+        if reasons or ended_after:
+            self._tell_of_others(reasons, ended_after)
         newest = newest_of_each_key(events)
         # A removal may come late too, long after the object was put there again.
         for key, found in look_up(self._run, newest):
@@ -136,8 +136,11 @@ class Inbox:
                 "and nothing is ingested twice"
             )
 
-    def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str]]:
-        """The source's events; and how many messages are not the source's, by what they are."""
+    def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str], int]:
+        """The source's events; and how many messages are not the source's, by what they are.
+
+        The last number is of those beside the source's, if they ended the receiving, else 0.
+        """
         events: list[ObjectEvent] = []
         reasons: Counter[str] = Counter()
         # A message may hold several events; they are bounded as the messages are.
@@ -146,7 +149,7 @@ class Inbox:
             self._run.cancellation.check()
             messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
             if not messages:
-                return events, reasons
+                return events, reasons, 0
             for message, handle, body in messages:
                 known = next((m for m in (self._handles, self._others) if message in m), None)
                 if known is not None:
@@ -166,20 +169,32 @@ class Inbox:
                 self._tests += all(event.kind is Kind.TEST for event in told)
             if self._thread.ident is None:
                 self._thread.start()
+        if own < MAX_MESSAGES:
+            return events, reasons, beside
         self._run.log.warn(
-            f"{self._source}: this run takes {len(self._handles)} of its own messages from the "
-            f"queue {self.queue_name}, beside {len(self._others)} of others, and there may be "
+            f"{self._source}: this run takes {own} of its own messages from the queue "
+            f"{self.queue_name}, beside {beside} that are others' or came again, and there may be "
             "more; run again for the rest"
         )
-        return events, reasons
+        return events, reasons, 0
 
-    def _tell_of_others(self, reasons: Counter[str]) -> None:
-        what = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    def _tell_of_others(self, reasons: Counter[str], ended_after: int) -> None:
+        """In one warning, as to run again does not help against what is behind many of others."""
+        said, advice = "came again", "Run again for the rest"
+        if reasons:
+            what = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+            said = (
+                f"were left in it, as they are not this source's: {what} "
+                f"({sum(reasons.values())} in all, beside {len(self._handles)} of its own)"
+            )
+            advice = "They come again with every run: give the source a queue of its own"
+        if ended_after:
+            said += (
+                f". This run received no more after {ended_after} messages that are others' or "
+                "came again; its own may be behind those"
+            )
         self._run.log.warn(
-            f"{self._source}: messages of the queue {self.queue_name} were left in it, as they "
-            f"are not this source's: {what} ({sum(reasons.values())} in all, beside "
-            f"{len(self._handles)} of its own). They come again with every run: give the source a "
-            "queue of its own"
+            f"{self._source}: messages of the queue {self.queue_name} {said}. {advice}"
         )
 
     def _give_back(self, messages: dict[str, str]) -> None:
