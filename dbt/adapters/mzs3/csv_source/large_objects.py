@@ -103,7 +103,7 @@ def _layout_if_plain(spec: FetchSpec, stored: StoredObject) -> RecordLayout | No
     Whether it is compressed is known by its first bytes alone, and a range of one can't be read.
     """
     start = stored.part(0, min(LOOK_BYTES, stored.size))
-    if compression_of(start, stored.key, spec.compression) != NONE:
+    if compression_of(start, stored.key, spec.compression, spec.reading.encoding) != NONE:
         return None
     require_text(start, spec.reading.encoding)
     if spec.format == JSONL or spec.header is None or spec.reading.header_match == EXACT:

@@ -101,17 +101,45 @@ def test_any_records_are_read_as_they_were_written(file, codec, interval, batch,
         assert read_all(FORM, data) == rows
 
 
+SNAPPY_BODY = b"".join(map(number, range(500)))
+PACKED = pa.compress(SNAPPY_BODY, codec="snappy", asbytes=True)
+CRC = zlib.crc32(SNAPPY_BODY).to_bytes(4, "big")
+
+
 def test_snappy_with_its_checksum():
-    body = b"".join(map(number, range(500)))
-    packed = pa.compress(body, codec="snappy", asbytes=True)
-    crc = zlib.crc32(body).to_bytes(4, "big")
-    data = blocks_of(record("long"), (500, packed + crc), codec=b"snappy")
+    data = blocks_of(record("long"), (500, PACKED + CRC), codec=b"snappy")
     assert read_all(FORM, data) == [(n,) for n in range(500)]
-    for wrong in (packed + bytes(4), b"\x05abc" + crc, b"\xff\xff\xff\xff\x7f" + crc, b""):
-        data = blocks_of(record("long"), (500, wrong), codec=b"snappy")
-        assert re.match(
-            "it is (not valid Avro|Avro that a source can't read)", problem_of(FORM, data).problem
-        )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (PACKED + bytes(4), r"it is not valid Avro \(a block whose checksum is another\)"),
+        (b"\x05abc" + CRC, r"it is not valid Avro \(.*[Ss]nappy.*\)"),
+        (b"\xff\xff\xff\xff\x7f" + CRC, r"it is Avro that a source can't read \(a length of .*\)"),
+        (b"", r"it is not valid Avro \(.*[Ss]nappy.*\)"),
+    ],
+)
+def test_snappy_that_is_not_right(wrong, says):
+    data = blocks_of(record("long"), (500, wrong), codec=b"snappy")
+    assert re.fullmatch(says, problem_of(FORM, data).problem)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_block_of_deflate_is_cut_or_too_large(monkeypatch, more):
+    monkeypatch.setattr(avro, "MAX_BLOCK_BYTES", 500)
+    size = 500 + more
+    body = number(size - 2) + bytes(size - 2)
+    squeeze = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    cut = squeeze.compress(body) + squeeze.flush(zlib.Z_SYNC_FLUSH)
+    whole = cut + squeeze.flush()
+    files = [blocks_of(record("bytes"), (1, one), codec=b"deflate") for one in (cut, whole)]
+    if more <= 0:
+        assert problem_of(FORM, files[0]).problem.endswith("does not decompress as a whole)")
+        assert read_all(FORM, files[1]) == [(bytes(size - 2),)]
+        return
+    for data in files:
+        assert problem_of(FORM, data).problem.endswith("decompresses to more than 500 bytes)")
 
 
 def test_other_codecs_are_named():

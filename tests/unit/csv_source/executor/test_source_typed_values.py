@@ -1,5 +1,6 @@
 """Values that have a type, as those of a source's columns: the same ones, or an error."""
 
+import re
 from datetime import date, datetime, timezone
 from decimal import Decimal
 
@@ -164,7 +165,8 @@ def test_values_stay_what_they_are(values, wanted, read):
         (86_400_001, pa.date64(), "date", "1970-01-02 00:00:00.001 is not a date"),
         (1, pa.timestamp("ns"), "timestamp_ntz",
          "1970-01-01 00:00:00.000000001 is not a timestamp_ntz"),
-        (2**62, pa.timestamp("s", tz="No/where"), "timestamp", "is not a timestamp"),
+        (2**62, pa.timestamp("s", tz="No/where"), "timestamp",
+         f"{2**62} s since 1970 is not a timestamp"),
         ("x", pa.dictionary(pa.int8(), pa.string()), "int", "'x' is not an int"),
     ],
 )  # fmt: skip
@@ -175,6 +177,42 @@ def test_a_value_that_would_not_be_the_same_is_an_error(value, kind, wanted, say
     assert raised.value.record == 12
     assert raised.value.problem.startswith("column b: ")
     assert raised.value.problem.endswith(says)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        *((n * 10**p, pa.timestamp(u, tz=tz))
+          for n in (1, -1) for p, u in ((16, "s"), (16, "ms"), (18, "ms"))
+          for tz in (None, "UTC", "Asia/Tokyo")),
+        *((end, pa.timestamp("ms", tz=tz)) for end in (2**63 - 1, -(2**63), 9_223_372_036_854_776)
+          for tz in (None, "UTC")),
+        *((end, pa.date64()) for end in (2**63 - 1, -(2**63), -62_135_596_800_001)),
+        (253_402_300_800_001, pa.date64()),
+    ],
+)  # fmt: skip
+def test_a_time_that_pyarrow_has_no_text_of_is_shown_as_its_number(number, kind):
+    """Of some it makes a text, which is another time's."""
+    unit = getattr(kind, "unit", "ms")
+    values = pa.array([number], pa.int64()).view(kind)
+    own = str(own_type(kind))
+    with pytest.raises(ObjectError) as raised:
+        typed_records([values], [own], [Column("b", own)], 0)
+    says = f"column b: {number} {unit} since 1970 is not a {own}"
+    assert raised.value.problem == says
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (-62_135_596_800_000 + 1, "0001-01-01 00:00:00.001"),
+        (253_402_300_800_000 - 1, "9999-12-31 23:59:59.999"),
+    ],
+)
+def test_a_time_of_the_first_and_the_last_year_is_shown_as_such(number, text):
+    values = pa.array([number], pa.int64()).view(pa.date64())
+    with pytest.raises(ObjectError, match=re.escape(f"column b: {text} is not a date")):
+        typed_records([values], ["date"], [Column("b", "date")], 0)
 
 
 @given(

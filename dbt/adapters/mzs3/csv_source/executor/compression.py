@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     HeaderProblem,
@@ -20,7 +21,8 @@ from dbt.adapters.mzs3.csv_source.executor.signatures import (
     LOOK_BYTES,
     ZSTD,
     compression_in,
-    kind_in,
+    require_encoding,
+    require_no_other_file,
     require_text,
 )
 from dbt.adapters.mzs3.csv_source.executor.stream import RAW_READ_BYTES, Read, as_file
@@ -31,6 +33,7 @@ COMPRESSIONS = (BY_SUFFIX, NONE, GZIP, ZSTD, BZIP2)
 
 # libzstd's own limit, which Arrow lets nobody raise.
 _MOST_WINDOW_MB = 128
+_ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
 
 
 def compression_by_name(key: str, declared: str) -> str:
@@ -41,32 +44,44 @@ def compression_by_name(key: str, declared: str) -> str:
     return next((kind for suffix, kind in _SUFFIXES.items() if name.endswith(suffix)), NONE)
 
 
-def compression_of(start: bytes, key: str, declared: str) -> str:
+def compression_of(start: bytes, key: str, declared: str, encoding: str | None) -> str:
     """How the object at `key` that has this start is compressed; the one decision of it.
 
     By suffix, an object is what its first bytes say; where they say nothing, it has to be what its
-    name says. Raises ObjectError for one whose first bytes say something else than is declared.
+    name says. Raises HeaderProblem for one whose first bytes say something else than is declared.
     """
-    found = compression_in(start)
+    found = None if _is_text(declared, encoding) else compression_in(start)
     expected = compression_by_name(key, declared)
     if found is None or found == expected:
         return expected
     if declared != BY_SUFFIX:
         problem = f"it is compressed by {found}"
         advice = f"Declare `compression: {BY_SUFFIX}`, which goes by an object's first bytes too"
-        raise ObjectError(problem, advice, line=1, byte=0)
+        raise HeaderProblem(problem, advice, line=1, byte=0)
     return found
+
+
+def _is_text(declared: str, encoding: str | None) -> bool:
+    """Whether the first bytes are text whatever they say, as only UTF-8 never begins like a file.
+
+    Else nobody could have an object read whose text begins so.
+    """
+    return declared == NONE and encoding not in (None, UTF_8)
 
 
 def plain_reader(read: Read, key: str, declared: str, encoding: str | None) -> Read:
     """Reads the object's text, decompressed, in its own `encoding`; None as for `require_text`.
 
-    Raises ObjectError where the bytes are not what the compression makes, end early, or are
-    compressed in another way than is declared; HeaderProblem for what is no such text.
+    Raises ObjectError where the bytes are not what the compression makes, or end early;
+    HeaderProblem for what is no such text, or compressed in another way than is declared.
     """
     start, read = _looked_at(read)
-    kind = compression_of(start, key, declared)
+    if _is_text(declared, encoding):
+        require_encoding(start, encoding)
+        return read
+    kind = compression_of(start, key, declared, encoding)
     if kind != NONE:
+        require_no_other_file(start)
         start, read = _looked_at(_decompressed(read, kind, start))
         if (inner := compression_in(start)) is not None:
             problem = f"it is compressed twice, by {kind} and inside that by {inner}"
@@ -112,26 +127,26 @@ def _problem(exc: Exception, kind: str, start: bytes) -> ObjectError:
         return ObjectError(f"its {kind} stream ends early", FIX_OBJECT)
     if kind == ZSTD and "too much memory" in text:
         window = _zstd_window_mb(start)
-        # Else it is a frame behind the first one.
+        # Else it is a frame behind the first one, or behind one to be skipped.
         needed = f"{window} MB" if window > _MOST_WINDOW_MB else f"more than {_MOST_WINDOW_MB} MB"
         return ObjectError(
             f"its zstd takes a window of {needed}, where {_MOST_WINDOW_MB} MB is the most",
             "Have it compressed without --long, or with --long=27 at most, then run again",
         )
-    found = kind_in(start)
-    what = exc if found in (None, f"compressed by {kind}") else f"it is {found}"
     return ObjectError(
-        f"it is not valid {kind} ({what})",
+        f"it is not valid {kind} ({exc})",
         "Correct or remove the object; for objects that are not compressed declare "
         "`compression: none`",
     )
 
 
 def _zstd_window_mb(start: bytes) -> int:
-    """How much of its text is held to decompress the zstd frame that starts so.
+    """How much of its text is held to decompress the zstd frame that starts so, 0 if none does.
 
     (RFC 8878, 3.1.1.1.) A frame of a single segment says its size instead.
     """
+    if not start.startswith(_ZSTD_FRAME):
+        return 0
     descriptor, window = start[4:6]
     if not descriptor & 0x20:
         base = 1 << 10 + (window >> 3)

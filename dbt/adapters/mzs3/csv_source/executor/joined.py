@@ -10,13 +10,14 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import BLOCK_BYTES, BOM, Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.compression import (
     NONE,
-    compression_by_name,
+    compression_of,
     plain_reader,
 )
 from dbt.adapters.mzs3.csv_source.executor.encoding import utf8_reader
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, StoredObject
 from dbt.adapters.mzs3.csv_source.executor.header import without_header
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.signatures import LOOK_BYTES
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
 
@@ -49,10 +50,9 @@ def joined_objects(
     texts: list[bytes] = []
     counts: list[int] = []
     for stored in objects:
-        if compression_by_name(stored.key, compression) != NONE:
-            return None  # it may be far larger than it was when it was fetched
         try:
-            text = heading.without(whole_text(stored, reading.encoding))
+            whole = whole_text(stored, compression, reading.encoding)
+            text = None if whole is None else heading.without(whole)
         except ObjectError:
             return None
         if text is None or (count := _records(text, dialect)) is None:
@@ -62,10 +62,17 @@ def joined_objects(
     return JoinedObjects(b"".join(texts), counts, heading.layout)
 
 
-def whole_text(stored: StoredObject, encoding: str) -> bytes:
-    """An object of text that is not compressed, as UTF-8. Raises ObjectError for any other."""
+def whole_text(stored: StoredObject, compression: str, encoding: str) -> bytes | None:
+    """The text of an object, as UTF-8; None if it is compressed. Raises ObjectError.
+
+    As its text may be far larger than the object was when it was fetched.
+    """
+    start = stored.part(0, min(LOOK_BYTES, stored.size))
+    if compression_of(start, stored.key, compression, encoding) != NONE:
+        return None
     with contextlib.closing(stored.open()) as reader:
-        read = utf8_reader(plain_reader(reader.read, stored.key, NONE, encoding), encoding)
+        plain = plain_reader(reader.read, stored.key, compression, encoding)
+        read = utf8_reader(plain, encoding)
         return b"".join(iter(lambda: read(BLOCK_BYTES), b""))
 
 

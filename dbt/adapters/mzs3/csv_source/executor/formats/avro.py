@@ -16,7 +16,12 @@ import pyarrow as pa
 from dbt.adapters.mzs3.csv_source.executor.columns import MAX_PRECISION
 from dbt.adapters.mzs3.csv_source.executor.convert import WIDE_DIGITS
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFile, own_type
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
+    FIX_FILE,
+    TypedFile,
+    other_file,
+    own_type,
+)
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError, shown
 from dbt.adapters.mzs3.csv_source.executor.signatures import LOOK_BYTES, kind_in
 from dbt.adapters.mzs3.csv_source.executor.stream import Read, as_file
@@ -303,8 +308,8 @@ class AvroContainer:
     def _header(self) -> dict[str, bytes]:
         kind = kind_in(self._input.peek(LOOK_BYTES))
         if self._take(len(MAGIC)) != MAGIC:
-            unknown = "it does not begin as an object container file"
-            raise invalid(f"it is {kind}" if kind else unknown)
+            unknown = invalid("it does not begin as an object container file")
+            raise other_file("Avro", kind) if kind else unknown
         metadata = {}
         while count := self._number():
             if count < 0:
@@ -358,10 +363,10 @@ def too_large(size: int) -> ObjectError:
 def _inflate(raw: bytes) -> bytes:
     stream = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
-        data = stream.decompress(raw, MAX_BLOCK_BYTES)
+        data = stream.decompress(raw, MAX_BLOCK_BYTES + 1)
     except zlib.error as exc:
         raise invalid(exc) from exc
-    if len(data) == MAX_BLOCK_BYTES and not stream.eof:
+    if len(data) > MAX_BLOCK_BYTES:
         raise unreadable(f"a block that decompresses to more than {MAX_BLOCK_BYTES} bytes")
     # Some writers leave a part of zlib's checksum behind the end.
     if not stream.eof:

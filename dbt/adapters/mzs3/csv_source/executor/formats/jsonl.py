@@ -21,11 +21,7 @@ from dbt.adapters.mzs3.csv_source.executor.chunks import (
     RecordTooLarge,
 )
 from dbt.adapters.mzs3.csv_source.executor.columns import INTEGERS, Column, arrow_type
-from dbt.adapters.mzs3.csv_source.executor.compression import (
-    NONE,
-    compression_by_name,
-    plain_reader,
-)
+from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
 from dbt.adapters.mzs3.csv_source.executor.convert import convert, convert_good
 from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
 from dbt.adapters.mzs3.csv_source.executor.formats.format import (
@@ -204,12 +200,13 @@ class _ObjectDecoder:
         texts: list[bytes] = []
         counts: list[int] = []
         for stored in objects:
-            if compression_by_name(stored.key, self.form.compression) != NONE:
-                return None  # it may be far larger than it was when it was fetched
             try:
-                text = whole_text(stored, UTF_8).removeprefix(BOM)
+                text = whole_text(stored, self.form.compression, UTF_8)
             except ObjectError:
                 return None
+            if text is None:
+                return None
+            text = text.removeprefix(BOM)
             texts.append(text if text.endswith(b"\n") or not text else text + b"\n")
             counts.append(texts[-1].count(b"\n"))
         batch = self.decoder.all_good(b"".join(texts))

@@ -15,7 +15,12 @@ import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.csv_source.executor.formats.format import RecordField, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.formats.typed import FIX_FILE, TypedFile, own_type
+from dbt.adapters.mzs3.csv_source.executor.formats.typed import (
+    FIX_FILE,
+    TypedFile,
+    other_file,
+    own_type,
+)
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
 from dbt.adapters.mzs3.csv_source.executor.signatures import (
     LOOK_BYTES,
@@ -147,7 +152,9 @@ def _problem(exc: Exception, stored: StoredObject) -> ObjectError:
     if isinstance(exc, pa.ArrowNotImplementedError):
         return _unreadable(text, FIX_FILE)
     kind = kind_in(stored.part(0, min(LOOK_BYTES, stored.size)))
-    return _invalid(exc if kind in (None, PARQUET_FILE) else f"it is {kind}")
+    if kind is None or kind == PARQUET_FILE:
+        return _invalid(exc)
+    return other_file("Parquet", kind)
 
 
 def _unreadable(what: str, advice: str) -> ObjectError:

@@ -47,6 +47,8 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "timestamp_ntz": ("timestamp",),
     "binary": ("string",),
 }
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAYS_OF_FOUR_DIGITS = (-719_162, 2_932_897)  # from 0001-01-01 to before 10000-01-01
 _OWN = {
     **{kind: name for name, kind in ARROW_TYPES.items()},
     pa.null(): VOID,
@@ -59,6 +61,11 @@ _OWN = {
     **dict.fromkeys((pa.large_string(), pa.string_view()), "string"),
     **dict.fromkeys((pa.large_binary(), pa.binary_view()), "binary"),
 }
+
+
+def other_file(name: str, kind: str) -> HeaderProblem:
+    """The problem of an object that begins as another kind of file than the format `name`."""
+    return HeaderProblem(f"it is not valid {name} (it is {kind})", FIX_FILE)
 
 
 TypedFile = tuple[Sequence[RecordField], Callable[[Sequence[int]], Iterator[list[pa.Array]]]]
@@ -203,10 +210,15 @@ def _shown(value: pa.Scalar) -> str:
         value = pc.cast(value, pa.timestamp("ms"))  # shows a time of day, if that's what is wrong
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         value = pc.cast(value, pa.timestamp(kind.unit, tz="UTC"))  # whatever the zone's name
-    text = pc.cast(value, pa.string()).as_py()
-    if text.startswith("<"):  # out of range, to pyarrow's calendar
-        text = f"{value.value} {value.type.unit} since 1970"
-    return shown(text, quoted=False)
+    if pa.types.is_timestamp(value.type) and not _has_four_digits(value):
+        return f"{value.value} {value.type.unit} since 1970"
+    return shown(pc.cast(value, pa.string()).as_py(), quoted=False)
+
+
+def _has_four_digits(time: pa.Scalar) -> bool:
+    """Whether the year is one of 1 to 9999: pyarrow writes others as times that are not theirs."""
+    first, end = (day * 86_400 * _PER_SECOND[time.type.unit] for day in _DAYS_OF_FOUR_DIGITS)
+    return bool(first <= time.value < end)
 
 
 def own_type(kind: pa.DataType) -> str | None:
