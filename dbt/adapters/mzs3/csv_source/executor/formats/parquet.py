@@ -101,6 +101,7 @@ def _batches(
         rows = batch_rows(file.metadata.row_group(number))
         batches = _group(file, number, rows, fields, positions)
         exact = _group(seconds, number, rows, fields, old) if old else itertools.repeat([])
+        # Should one of them end early, the count of rows below shows it.
         for batch, checks in zip(batches, exact, strict=False):
             for position, check in zip(old, checks, strict=True):
                 if (seconds_beyond := _beyond(check)) is not None:
