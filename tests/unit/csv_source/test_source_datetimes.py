@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.csv_source_helpers import decode_one, problem_of
 
+from dbt.adapters.mzs3.csv_source.executor.columns import arrow_type
+from dbt.adapters.mzs3.csv_source.executor.times import to_timestamp, to_timestamp_at_once
+
 DAY_US = 86_400_000_000
 UTC = datetime.timezone.utc
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -107,6 +110,17 @@ def test_local_timestamps(column, separator):
 def test_fractions_have_as_many_digits_as_they_need():
     found = microseconds("timestamp", "1970-01-01 00:00:00.5", "1970-01-01 00:00:00.000012+00")
     assert found == [500_000, 12]
+
+
+@pytest.mark.parametrize("zone", ["", "Z", "+01", "-01:30"])
+def test_nanoseconds_that_are_zeros_are_read_at_once(zone):
+    """As the writers that write them write all values so."""
+    texts = [f"2024-01-05 10:30:15.{'123456000'[:digits]}{zone}" for digits in (9, 8, 6, 3)]
+    text = pa.array([None, *texts])
+    kind = arrow_type("timestamp")
+    assert to_timestamp_at_once(text, kind).equals(to_timestamp(text, kind))
+    with pytest.raises(ValueError):
+        to_timestamp_at_once(pa.array([*texts, f"2024-01-05 10:30:15.123456001{zone}"]), kind)
 
 
 def test_timestamps_beyond_four_digit_years():

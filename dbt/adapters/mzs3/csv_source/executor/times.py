@@ -26,6 +26,7 @@ _ZONED_REGEX = rf"^{_USUAL_TIME}(?:Z|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)$"
 # Zeros behind the microsecond, which pyarrow does not read.
 _MOST_USUAL = len("2024-01-05 10:30:15.123456")
 _ZEROS_REGEX = r"^([0-9-]{10}[ T][0-9:]{8}\.[0-9]{6})0+"
+_ZEROS = re.compile(_ZEROS_REGEX)
 # How long texts are that pyarrow reads as a timestamp though they have an hour alone, as in
 # `2024-01-05 10`, and with a zone; so is `2024-01-05 10:30+01`.
 _HOUR_LENGTHS = frozenset({13})
@@ -71,7 +72,7 @@ def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """
     _refuse_year_zero(text)
     if (pc.max(pc.binary_length(text)).as_py() or 0) > _MOST_USUAL:
-        text = pc.replace_substring_regex(text, _ZEROS_REGEX, r"\1")
+        text = _without_zeros(text)
     cast_local = partial(_cast_local, kind=kind)
     if kind.tz is None:
         return cast_by_form(text, _TIMESTAMP_REGEX, cast_local, _read_time, kind)
@@ -86,10 +87,14 @@ def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
 def to_timestamp_at_once(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """As `to_timestamp`, and far faster; ValueError also for what that one might read.
 
-    It reads what pyarrow does, all with a zone or none, but for an hour without minutes.
+    It reads what pyarrow does, all with a zone or none, but for an hour without minutes. Zeros
+    behind the microsecond, which some writers put behind every value, are cut before.
     """
     # The first one tells how to try: to fail, pyarrow takes 20 times as long as to read.
-    zoned = kind.tz is not None and _ZONE.search(pc.first(text).as_py() or "")
+    first = pc.first(text).as_py() or ""
+    zoned = kind.tz is not None and _ZONE.search(first)
+    if _ZEROS.match(first):
+        text = _without_zeros(text)
     lengths = set(pc.unique(pc.binary_length(text)).to_pylist())
     if not lengths.isdisjoint(_ZONED_HOUR_LENGTHS if zoned else _HOUR_LENGTHS) or (
         zoned and _EITHER_LENGTH in lengths and _any(pc.match_substring_regex(text, _NO_MINUTES))
@@ -98,6 +103,10 @@ def to_timestamp_at_once(text: pa.Array, kind: pa.DataType) -> pa.Array:
     times = pc.cast(text, kind) if zoned else _cast_local(text, kind)
     require_year(times)
     return times
+
+
+def _without_zeros(text: pa.Array) -> pa.Array:
+    return pc.replace_substring_regex(text, _ZEROS_REGEX, r"\1")
 
 
 def _cast_local(text: pa.Array, kind: pa.DataType) -> pa.Array:
