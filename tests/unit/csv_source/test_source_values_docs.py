@@ -22,7 +22,7 @@ def of_type(data_type: str) -> list[Entry]:
     return [entry for entry in entries() if entry.data_type == data_type]
 
 
-def verdicts(records, data_type):
+def verdicts(records):
     """What became of each record: its value as an export writes it, or its error."""
     found = {}
     numbers = range(records.count) if records.numbers is None else records.numbers.to_pylist()
@@ -61,7 +61,7 @@ def test_each_text_becomes_what_the_page_says_in_csv(data_type):
         decoder = Decoder(columns, csv_source_helpers.DIALECT, Reading(on_bad_row="reject"))
         data = "".join(f"{quoted(entry.text)},x\n" for entry in some).encode()
         records = decoder.decode(Chunk(data, 0, 1), RecordLayout.in_order(2))
-        assert verdicts(records, data_type) == expected(some, data_type, "a")
+        assert verdicts(records) == expected(some, data_type, "a")
 
 
 @pytest.mark.parametrize("data_type", TYPES)
@@ -70,7 +70,7 @@ def test_each_text_becomes_what_the_page_says_in_json_lines(data_type):
     for some in (*([row] for row in rows), rows):
         data = "".join(json.dumps({"k0": entry.text}) + "\n" for entry in some).encode()
         (records,) = json_lines.records_of(data, [data_type], 1 << 22)
-        assert verdicts(records, data_type) == expected(some, data_type, "c0")
+        assert verdicts(records) == expected(some, data_type, "c0")
 
 
 @pytest.mark.parametrize("data_type", TYPES)

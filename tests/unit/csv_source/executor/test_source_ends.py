@@ -1,6 +1,7 @@
-"""At the ends of every type: a typed value is the same in its column, or refused, never wrapped.
+"""At the ends of every Arrow type: a value is the same in its column, or refused, never wrapped.
 
-What a value is, exact arithmetic says; pyarrow's casts are not asked.
+What a value is, exact arithmetic says; pyarrow's casts are not asked. It begins with an array of
+Arrow: how INT96 and Avro's numbers become one is tested with those formats.
 """
 
 import math
