@@ -18,6 +18,7 @@ _EPOCH_DAY = 719_163  # the ordinal of 1970-01-01 in the proleptic Gregorian cal
 _FIRST_DAY = 1 - _EPOCH_DAY  # 0001-01-01
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 
+# These, `_RARE` below and `_TIME` of `convert` have to agree: test_source_verdicts compares them.
 _DATE_REGEX = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _USUAL_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
 _TIMESTAMP_REGEX = rf"^(?:[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{_USUAL_TIME})$"
