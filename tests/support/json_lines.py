@@ -10,7 +10,7 @@ from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats import jsonl
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading, Records, Reject
 from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
-from support.stored_objects import stored
+from support.stored_objects import is_no_utf_16, stored
 
 TYPES = (
     *("string", "boolean", "bigint", "double", "float", "decimal(9,2)", "date"),
@@ -57,19 +57,23 @@ def _lines(draw: Any) -> str:
     return f"{space}{{{inside}{space}}}{space}"
 
 
-HARD_OBJECTS = st.lists(
-    st.one_of(
-        _lines().map(str.encode),
-        st.sampled_from(
-            [
-                *(b"", b" ", b"\r", b"{}", b"[]", b"5", b"{", b"}", b"{}}", b"\xff", b"\0"),
-                *(b'{"k0":"\xff"}', b"\xef\xbb\xbf", b'{"k0":"a"}{"k0":"b"}'),
-                *(b'{"k0":"a"}\0}', b'{"k0":'),
-            ]
+HARD_OBJECTS = (
+    st.lists(
+        st.one_of(
+            _lines().map(str.encode),
+            st.sampled_from(
+                [
+                    *(b"", b" ", b"\r", b"{}", b"[]", b"5", b"{", b"}", b"{}}", b"\xff", b"\0"),
+                    *(b'{"k0":"\xff"}', b"\xef\xbb\xbf", b'{"k0":"a"}{"k0":"b"}'),
+                    *(b'{"k0":"a"}\0}', b'{"k0":'),
+                ]
+            ),
         ),
-    ),
-    max_size=6,
-).map(b"\n".join)
+        max_size=6,
+    )
+    .map(b"\n".join)
+    .filter(is_no_utf_16)
+)
 """Objects with records of the `TYPES`, most of them good, and lines that are not."""
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.formats.format import ObjectFormat, StoredObject
-from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
+from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem, ObjectError
+from dbt.adapters.mzs3.csv_source.executor.signatures import require_encoding
 
 ETAG = "e1"
 
@@ -67,3 +68,12 @@ def problem_of(*how: Any, **more: Any) -> ObjectError:
     except ObjectError as problem:
         return problem
     raise AssertionError(f"read without a problem: {got!r}")
+
+
+def is_no_utf_16(data: bytes) -> bool:
+    """Whether an object is not taken for text in UTF-16, as lone NUL bytes can be."""
+    try:
+        require_encoding(data, None)
+    except HeaderProblem:
+        return False
+    return True
