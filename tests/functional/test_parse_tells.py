@@ -51,7 +51,7 @@ TOLD = (
     "location is required",
     "model.acme.kept (models/kept.py) has 2 problems in its configuration:",
     "encodng is not an option of persist_shard; did you mean encoding?",
-    "location s3://acme/x/ is inside s3://acme/, which model.acme.whole (models/whole.sql) has",
+    "location s3://acme/x/ is inside s3://acme/, which model.acme.whole (models/whole.sql) owns",
     "model.acme.whole (models/whole.sql) has 1 problem in its configuration:",
     "location s3://acme/ has inside it that of model.acme.kept (models/kept.py)",
     "source lake.orders (models/lake.yml) has 2 problems in its configuration:",

@@ -19,6 +19,8 @@ from dbt.adapters.mzs3.submit.options import SubmitOptions, parse_submit_options
 from dbt.adapters.mzs3.text import without_logins
 
 HIDDEN = "***"
+SPARK_CATALOG = "spark_catalog"
+"""The catalog that Spark looks in unless it is told another."""
 _SECRET_AWS_KEYS = {f.name for f in fields(AwsConnection) if not f.repr}
 _SECRET_FIELDS = (
     *("token", "password", "connection_string_suffix", "server_side_parameters", "spark_submit"),
@@ -134,6 +136,11 @@ class Mzs3Credentials(SparkCredentials):
     def submission_method(self) -> str:
         """The `submission_method` of Python models."""
         return "session" if self.submit_options is None else "spark_submit"
+
+    @property
+    def default_catalog(self) -> str:
+        """The catalog of a schema that is named without one, as far as the profile says."""
+        return str(self.server_side_parameters.get("spark.sql.defaultCatalog", SPARK_CATALOG))
 
     @property
     def connect_server(self) -> str | None:

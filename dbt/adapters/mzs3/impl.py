@@ -91,8 +91,9 @@ class Mzs3Adapter(SparkAdapter):
         """Also checks the parsed project, before Spark starts."""
         super().set_macro_resolver(macro_resolver)
         command = getattr(self.config.args, "which", None)
-        connections = self.config.credentials.connections
-        self.overlaps = find_overlaps(macro_resolver, connections)
+        credentials = self.config.credentials
+        connections, catalog = credentials.connections, credentials.default_catalog
+        self.overlaps = find_overlaps(macro_resolver, connections, catalog)
         check_declarations(command, macro_resolver, connections, self.overlaps)
 
     # --- relations -------------------------------------------------------------------------
@@ -231,9 +232,12 @@ class Mzs3Adapter(SparkAdapter):
 
     @available.parse_none
     def run_operation(self, operation: str, *arguments: Any) -> None:
-        """Do the run-operation of this name. Raises dbt's errors."""
-        with as_dbt_errors():
-            OPERATIONS[operation](self, *arguments)
+        """Do the run-operation of this name. Raises dbt's errors, also after Ctrl-C."""
+        try:
+            with as_dbt_errors():
+                OPERATIONS[operation](self, *arguments)
+        except KeyboardInterrupt:
+            self.connections.remains.raise_if_interrupted()
 
     # --- S3 CSV sources --------------------------------------------------------------------
 

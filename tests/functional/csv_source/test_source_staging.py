@@ -6,6 +6,9 @@ import re
 
 import pytest
 from dbt.tests.util import relation_from_name, run_dbt, run_dbt_and_capture
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.mzs3.project import source_runs
 
 pytestmark = pytest.mark.spark
 
@@ -183,6 +186,7 @@ sources:
       - name: orders
         external: {type: s3_csv_source, location: s3://hooked-lake/orders/, on_bad_row: reject}
         columns: [{name: id, data_type: bigint}]
+        config: {freshness: {warn_after: {count: 1, period: day}}}
       - name: orders__rejects
       - name: orders__objects
       - name: first
@@ -199,7 +203,7 @@ sources:
     @pytest.fixture(scope="class")
     def project_config_update(self):
         seen = """
-            create table {{ target.schema }}.TABLE_seen using parquet
+            create table if not exists {{ target.schema }}.TABLE_seen using parquet
             as select count(*) as n from {{ source('lake', 'TABLE') }}
         """
         return {
@@ -216,7 +220,21 @@ sources:
         }
         make_bucket("hooked-lake", objects)
 
-    def test_each_is_ingested_before_it_is_read(self, project):
+    def test_1_columns_are_known_before_anything_is_ingested(self, project):
+        ask = "adapter.get_columns_in_relation(source('lake', 'orders__rejects'))"
+        inline = f"select '{{{{ {ask} | map(attribute='name') | join(' ') }}}}'"
+        compiled = run_dbt(["compile", "--inline", inline]).results[0].node.compiled_code
+        assert "object record line byte raw column error" in compiled
+
+    def test_2_ctrl_c_while_a_hook_ingests_ends_the_run(self, project, monkeypatch):
+        def interrupted(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(source_runs, "run_together", interrupted)
+        with pytest.raises(DbtRuntimeError, match="interrupted by the user"):
+            run_dbt(["test"])
+
+    def test_3_each_is_ingested_before_it_is_read(self, project):
         results, log = run_dbt_and_capture(["test"], expect_pass=False)
         assert [copied(log, f"lake.{table}") for table in ("first", "orders", "last")] == [
             ["1 (1 new object, 0 rejected)"],
@@ -228,3 +246,9 @@ sources:
         for table, rows in (("first", 1), ("last", 2)):
             seen = project.run_sql(f"select n from {{schema}}.{table}_seen", fetch="all")
             assert [row[0] for row in seen] == [rows]
+
+    def test_4_for_freshness_hooks_ingest_nothing(self, project, s3):
+        s3.put_object(Bucket="hooked-lake", Key="first/2.csv", Body=b"a\n4\n")
+        _, log = run_dbt_and_capture(["source", "freshness"])
+        assert "on-run-start" in log
+        assert "COPY" not in log

@@ -101,12 +101,14 @@ def test_a_source_that_shares_its_relation_is_not_touched(adapter: Any) -> None:
         ("reset_s3_source", "lake.orders", True),
         ("skip_s3_objects", "lake.orders", ["1.csv"]),
         ("unlock_s3_source", "lake.orders"),
-        ("s3_source_status", ["lake.orders"]),
     ):
         assert error_of(adapter, operation, *arguments) == (
             "source lake.orders has 1 problem in its configuration:\n"
             "  - raw.orders is another's too"
         )
+    # What only reads helps to choose which of the two stays.
+    for operation in ("s3_source_status", "purify_s3_sources"):
+        assert "lake.orders needs more than SQL" in error_of(adapter, operation, ["lake.orders"])
 
 
 @pytest.mark.parametrize("confirm", [None, False, "true", 1])

@@ -23,6 +23,7 @@ def adapter():
         runs_jobs=True,
         connections={"default": AwsConnection()},
         server_side_parameters={},
+        default_catalog="spark_catalog",
         executor_timeout=600,
     )
     config = SimpleNamespace(
@@ -31,7 +32,10 @@ def adapter():
         cli_vars={},
         vars=SimpleNamespace(to_dict=dict),
     )
-    return SimpleNamespace(config=config, overlaps={})
+    # Another source may have the same relation: what only reads goes on.
+    return SimpleNamespace(
+        config=config, overlaps={"source.acme.lake.orders": ["it is another's too"]}
+    )
 
 
 def manifest_of(**external):

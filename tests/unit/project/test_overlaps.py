@@ -21,6 +21,19 @@ CONNECTIONS = {
     "minio": AwsConnection("minio", endpoint=HERE, access_key_id="A", secret_access_key="b"),
     "slash": AwsConnection("slash", endpoint=f"{HERE}/"),
     "other": AwsConnection("other", endpoint="http://127.0.0.1:9001"),
+    "gov": AwsConnection("gov", region="us-gov-west-1"),
+    **{
+        name: AwsConnection(name, endpoint=endpoint)
+        for name, endpoint in {
+            "port": "http://minio:80",
+            "no_port": "http://minio",
+            "tls": "https://minio/",
+            "tls_port": "https://minio:443",
+            "named_china": "https://s3.cn-north-1.amazonaws.com.cn",
+            "named_gov": "https://s3-fips.us-gov-west-1.amazonaws.com",
+            "anywhere": "https://s3-accelerate.amazonaws.com",
+        }.items()
+    },
 }
 
 
@@ -86,7 +99,9 @@ def test_two_sources_of_one_relation_each_name_the_other() -> None:
         source("b", "persist_shard", identifier="orders"),
         source("b", identifier="orders__objects"),
         source("b", "persist_shard", identifier="orders__lock"),
+        source("b", identifier="orders", schema="spark_catalog.RAW"),
         model("b", alias="orders"),
+        model("b", schema="Spark_Catalog.raw", alias="orders"),
         model("b", "view", alias="ORDERS__rows"),
         model("b", "snapshot", alias="orders__ledger"),
         export("b", "s3://a/c", alias="orders__rejects"),
@@ -101,6 +116,7 @@ def test_whatever_else_has_a_relation_of_a_source_is_found(other: Any) -> None:
     [
         source("orders_2"),
         source("b", identifier="orders", schema="other"),
+        source("b", identifier="orders", schema="ice.raw"),
         source("b", None, identifier="orders"),  # which reads it
         source("b", None, identifier="orders__rejects"),
         source("b", "parquet", identifier="orders"),
@@ -144,11 +160,11 @@ def test_nothing_is_inside_an_export() -> None:
     assert found(export("whole", "s3://acme/x"), shard("part", "s3://acme/x/y/z")) == {
         "part": [
             "location s3://acme/x/y/z/ is inside s3://acme/x/, which model.acme.whole "
-            "(models/whole.sql) has for itself; choose another one"
+            "(models/whole.sql) owns; choose one outside of it"
         ],
         "whole": [
             "location s3://acme/x/ has inside it that of model.acme.part (models/part.sql); "
-            "choose another one"
+            "choose one that has nobody else's inside it"
         ],
     }
     assert set(found(export("a", "s3://acme"), export("b", "s3://acme/x"))) == {"a", "b"}
@@ -166,20 +182,75 @@ def test_of_a_shard_only_its_batches_are_its_own() -> None:
         ("s3://acme/x", "s3://acme/x2"),
         ("s3://acme/x", "s3://acme/X"),
         ("s3://acme/x", "s3://other/x"),
-        ("'s3://acme/' || mz_now()", "'s3://acme/' || mz_now()"),
-        ("'s3://acme/' || uuid()", "'s3://acme/' || uuid()"),
         ("'s3://acme/' || 'x'", "'s3://acme/' || 'y'"),
+        ("'s3://acme/' || 'x'", "'s3://acme/' || 'X'"),
+        ("'s3://acme/' || 'x y'", "'s3://acme/' || 'xy'"),
         ("s3://", "s3://"),
     ],
 )
-def test_other_locations_and_those_that_a_run_makes_are_not_found(first: str, second: str) -> None:
+def test_other_locations_are_not_found(first: str, second: str) -> None:
     assert found(export("a", first), export("b", second)) == {}
 
 
-def test_equal_expressions_are_one_location() -> None:
-    expression = "concat('s3://acme/', 'x')"
-    assert set(found(export("a", expression), shard("b", f"{expression} "))) == {"a", "b"}
-    assert set(found(export("a", "'s3://acme/x'"), export("b", "s3://acme/x/y"))) == {"a", "b"}
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "'s3://acme/' || uuid()",
+        "'s3://acme/' || now()",
+        "concat('s3://acme/', rand())",
+        "'s3://acme/' || date_format(current_timestamp(), 'HHmm')",
+        "loc",  # a variable of the session, which a pre_hook of each model sets
+        "'s3://acme/' || `mz_now`",
+        "(select max(place) from places)",
+        "'s3://acme/' || -- why\n 'x'",
+        "",
+    ],
+)
+def test_what_may_be_another_for_each_model_is_no_others_location(expression: str) -> None:
+    assert found(export("a", expression), export("b", expression)) == {}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("concat('s3://acme/', 'x')", "CONCAT ( 's3://acme/','x' )\n"),
+        ("'s3://acme/x/' || mz_now()", "'s3://acme/x/' || mz_now()"),
+        ("'s3://acme/' || current_date()", "'s3://acme/'||Current_Date( )"),
+        ("'s3://acme/' || date_format(timestamp_millis(mz_now()), 'yyyy')",) * 2,
+        ("'s3://acme/' || cast(mz_now() as string)",) * 2,
+        ("'s3://acme/local_now/uuid/' || 'it''s'",) * 2,
+        ("'s3://acme/' || '1\\'x'",) * 2,
+        ('"s3://acme/" || mz_now()', "'s3://acme/' || mz_now()"),
+        ('"s3://acme/x"', "s3://acme/x/"),
+        ("'s3://acme/x'", " 's3://acme/x/' "),
+    ],
+)
+def test_equal_expressions_are_one_location(first: str, second: str) -> None:
+    assert set(found(export("a", first), shard("b", second))) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_inside"),
+    [
+        ("'s3://acme/x/' || mz_now()", True),
+        ("'s3://acme/x/y/z' || uuid()", True),
+        ("concat('s3://acme/x/', loc)", True),
+        ('Concat( "s3://acme/x/", loc)', True),
+        ("'s3://acme/x/it\\'s' || loc", True),
+        ("'s3://acme/x' || loc", False),
+        ("'s3://acme/' || 'x/' || uuid()", False),
+        ("'s3://' || 'acme/x/y'", False),
+        ("'s3://ac' || 'me/x/y'", False),
+        ("loc || 's3://acme/x/'", False),
+        ("replace('s3://acme/x/', 'x', 'y')", False),
+    ],
+)
+def test_an_expression_is_inside_what_its_first_text_is_in(
+    expression: str, is_inside: bool
+) -> None:
+    told = found(export("whole", "s3://acme/x"), export("part", expression))
+    assert set(told) == ({"whole", "part"} if is_inside else set())
+    assert found(shard("whole", "s3://acme/x"), export("part", expression)) == {}
 
 
 @pytest.mark.parametrize(
@@ -194,6 +265,14 @@ def test_equal_expressions_are_one_location() -> None:
         ("minio", "other", False),
         ("minio", "unknown", False),
         ("minio", ["minio"], False),
+        ("port", "no_port", True),
+        ("port", "tls", False),
+        ("tls", "tls_port", True),
+        ("china", "named_china", True),
+        ("default", "named_china", False),
+        ("gov", "named_gov", True),
+        ("default", "named_gov", False),
+        ("default", "anywhere", True),
     ],
 )
 def test_a_bucket_is_another_one_in_another_store(first: Any, second: Any, is_one: bool) -> None:

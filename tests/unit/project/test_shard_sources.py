@@ -55,6 +55,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
         runs_jobs=True,
         connections={"default": AwsConnection()},
         server_side_parameters={},
+        default_catalog="spark_catalog",
         executor_timeout=600,
     )
     session = SimpleNamespace(interruptAll=int)
@@ -105,6 +106,21 @@ def test_the_shards_of_a_node_are_read_at_the_same_time_and_once(
     told = [read_shards_for_node(adapter, NODE) for _ in range(2)]
     assert told == [{"lake.items": {"id": 10}, "lake.orders": {"id": 11}}, {}]
     assert sorted(read) == [("lake.items", False), ("lake.orders", False)]
+
+
+def test_a_hook_of_a_run_reads_shards_for_itself(adapter: Any, reading: Any) -> None:
+    """The run may write to them after a hook before it, and before a hook after it."""
+    read: list[str] = []
+    reading(lambda name, _: read.append(name))
+    needs = SimpleNamespace(nodes=["source.acme.lake.orders"])
+    nodes = [
+        SimpleNamespace(resource_type=kind, depends_on=needs, unique_id=name)
+        for kind, name in (("operation", "start"), ("model", "m"), ("operation", "end"))
+    ]
+    for number, node in enumerate(nodes, 1):
+        for _ in range(2):
+            staging.stage_for_node(adapter, node)
+        assert read == ["lake.orders"] * number
 
 
 def test_the_errors_of_all_shards_are_told(adapter: Any, reading: Any) -> None:

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.project.sources import (
     needed_sources,
     selected_sources,
     source_definition,
-    source_of,
+    sources_read_as,
 )
 
 
@@ -134,10 +134,36 @@ def test_all_names_that_are_no_source_are_told(manifest):
 
 def test_a_relation_is_found_by_its_place(manifest):
     relation = SimpleNamespace(schema="raw", identifier="items")
-    assert source_of(manifest, relation, TYPE).name == "items"
+    assert names(sources_read_as(manifest, [relation], TYPE)) == ["lake.items"]
     foreign = SimpleNamespace(schema="raw", identifier="foreign")
-    assert source_of(manifest, foreign, TYPE) is None
-    assert source_of(None, relation, TYPE) is None
+    assert sources_read_as(manifest, [foreign], TYPE) == []
+    assert sources_read_as(None, [relation], TYPE) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "identifier", "catalog", "is_one"),
+    [
+        ("RAW", "Items", "spark_catalog", True),
+        ("spark_catalog.raw", "items", "spark_catalog", True),
+        ("Spark_Catalog.raw", "items__rejects", "spark_catalog", True),
+        ("ice.raw", "items", "spark_catalog", False),
+        ("ice.raw", "items", "ice", True),
+        ("spark_catalog.raw", "items", "ice", False),
+        ("raw", "items__objects", "spark_catalog", False),
+    ],
+)
+def test_a_relation_is_the_one_that_spark_finds_by_its_name(
+    manifest, schema, identifier, catalog, is_one
+):
+    relation = SimpleNamespace(schema=schema, identifier=identifier)
+    found = names(sources_read_as(manifest, [relation], TYPE, catalog=catalog))
+    assert found == ["lake.items"] * is_one
+    plain = manifest.sources["source.acme.lake.plain"]
+    plain.schema, plain.identifier = schema, identifier
+    node = model("source.acme.lake.plain")
+    assert names(needed_sources(manifest, node, TYPE, catalog=catalog)) == found
+    rows_alone = sources_read_as(manifest, [relation], TYPE, catalog=catalog, rejects=False)
+    assert names(rows_alone) == ([] if identifier.endswith("rejects") else found)
 
 
 def test_what_a_node_declares_becomes_its_definition():

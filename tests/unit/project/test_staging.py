@@ -4,6 +4,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from dbt.task.run import get_execution_status
 from dbt_common.events.contextvars import log_contextvars
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
@@ -13,6 +14,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.connections import Remains
 from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.project import source_runs, staging
 
 
@@ -33,6 +35,7 @@ def source(table):
 
 
 SOURCES = {node.unique_id: node for node in map(source, ["orders", "items", "rates"])}
+HOOK = "operation.acme.acme-on-run-start-0"
 NODE = SimpleNamespace(resource_type="model", depends_on=SimpleNamespace(nodes=list(SOURCES)))
 
 
@@ -50,6 +53,7 @@ def adapter(cancelled):
         runs_jobs=True,
         connections={"default": AwsConnection()},
         server_side_parameters={},
+        default_catalog="spark_catalog",
         executor_timeout=600,
     )
     config = SimpleNamespace(
@@ -164,10 +168,12 @@ def test_what_a_cancelled_ingestion_has_left_is_told_at_the_end_of_the_run(
     ]
 
 
-def test_an_interrupted_run_operation_says_what_it_has_left(
-    adapter, ingest, cancelled, monkeypatch
-):
-    def interrupted(tasks, **_):
+@pytest.fixture
+def interrupted(adapter, ingest, cancelled, monkeypatch):
+    """Ctrl-C comes while dbt's main thread waits for sources, which then end with an error."""
+
+    def run_together(tasks, **_):
+        cancelled.set()
         for task in tasks:
             task()
         raise KeyboardInterrupt
@@ -175,10 +181,29 @@ def test_an_interrupted_run_operation_says_what_it_has_left(
     def action(session, name, options):
         raise SourceError(f"{name}: cancelled")
 
-    monkeypatch.setattr(source_runs, "run_together", interrupted)
+    adapter.connections.remains = Remains()
+    monkeypatch.setattr(source_runs, "run_together", run_together)
     ingest(action)
+
+
+def test_an_interrupted_run_operation_says_what_it_has_left(adapter, interrupted):
+    with pytest.raises(DbtRuntimeError) as raised:
+        Mzs3Adapter.run_operation(adapter, "ingest_s3_sources", "lake.orders")
+    assert raised.value.msg == "interrupted by the user\nlake.orders: cancelled"
+
+
+def test_ctrl_c_while_a_hook_ingests_ends_the_run_of_dbt(adapter, interrupted):
+    hook = SimpleNamespace(**vars(NODE) | {"resource_type": "operation", "unique_id": HOOK})
+    manifest = SimpleNamespace(sources=SOURCES, nodes={HOOK: hook})
+    adapter.get_macro_resolver = lambda: manifest
+    adapter.execute = lambda sql, **_: staging.stage_for_run_hook(adapter)
+    with log_contextvars(node_info={"unique_id": HOOK}), pytest.raises(KeyboardInterrupt):
+        get_execution_status("select 1", adapter)  # as dbt does, which goes on after an error
     with pytest.raises(DbtRuntimeError, match=r"lake\.orders: cancelled"):
-        staging.ingest_sources(adapter, [SOURCES["source.acme.lake.orders"]])
+        try:
+            raise KeyboardInterrupt
+        finally:
+            adapter.connections.remains.raise_if_interrupted()
 
 
 def test_a_source_that_shares_its_relation_is_not_ingested(adapter, ingest):
@@ -196,40 +221,39 @@ def test_what_a_hook_of_a_run_reads_is_ingested_once(adapter, ingest):
     ingested = []
     ingest(lambda session, name, options: ingested.append(name))
     hook = SimpleNamespace(
+        unique_id=HOOK,
         resource_type="operation",
         depends_on=SimpleNamespace(nodes=["source.acme.lake.orders"]),
     )
-    manifest = SimpleNamespace(
-        sources=SOURCES, nodes={"operation.acme.start-0": hook, "model.acme.m": NODE}
-    )
+    manifest = SimpleNamespace(sources=SOURCES, nodes={HOOK: hook, "model.acme.m": NODE})
     adapter.get_macro_resolver = lambda: manifest
     staging.stage_for_run_hook(adapter)
-    for node in ("model.acme.m", "operation.acme.gone", "operation.acme.start-0"):
-        with log_contextvars(node_info={"unique_id": node}):
-            staging.stage_for_run_hook(adapter)
-            staging.stage_for_run_hook(adapter)
-    assert ingested == ["lake.orders"]
+    for command in ("freshness", "run"):
+        adapter.config.args.which = command
+        for node in ("model.acme.m", "operation.acme.gone", HOOK):
+            with log_contextvars(node_info={"unique_id": node}):
+                staging.stage_for_run_hook(adapter)
+                staging.stage_for_run_hook(adapter)
+        assert ingested == ["lake.orders"] * (command == "run")
 
 
 def test_a_profile_for_sql_alone_reads_what_others_have_ingested(adapter):
     rejects = source("orders__rejects")
     rejects.external = None
     node = SimpleNamespace(
-        resource_type="operation", depends_on=SimpleNamespace(nodes=[rejects.unique_id])
+        resource_type="model", depends_on=SimpleNamespace(nodes=[rejects.unique_id])
     )
-    hook = SimpleNamespace(**{**vars(NODE), "resource_type": "operation"})
-    manifest = SimpleNamespace(
-        sources={**SOURCES, rejects.unique_id: rejects}, nodes={"operation.acme.end-0": hook}
-    )
+    hook = SimpleNamespace(**vars(NODE) | {"resource_type": "operation", "unique_id": HOOK})
+    manifest = SimpleNamespace(sources={**SOURCES, rejects.unique_id: rejects}, nodes={HOOK: hook})
     adapter.get_macro_resolver = lambda: manifest
     credentials = adapter.config.credentials
     credentials.has_session = credentials.runs_jobs = False
     credentials.method = "thrift"
     staging.stage_for_node(adapter, node)
-    with log_contextvars(node_info={"unique_id": "operation.acme.end-0"}):
+    assert not staging.make_source_relation(adapter, rejects)
+    error = pytest.raises(DbtRuntimeError, match=r"lake\.orders needs more than SQL")
+    with error, log_contextvars(node_info={"unique_id": HOOK}):
         staging.stage_for_run_hook(adapter)
-    with pytest.raises(DbtRuntimeError, match=r"lake\.orders needs more than SQL"):
-        staging.stage_for_node(adapter, hook)
 
 
 def test_a_query_of_what_is_not_there_says_who_ingests_it(adapter):
@@ -256,9 +280,9 @@ def test_a_clone_and_a_unit_test_ingest_nothing(adapter, ingest):
 def test_making_a_relation_is_no_attempt_at_ingesting(adapter, ingest):
     asked = []
     ingest(lambda session, name, options: asked.append((name, options["create_only"])))
-    relation = SimpleNamespace(schema="raw", identifier="orders")
-    assert staging.make_source_relation(adapter, relation)
-    assert staging.make_source_relation(adapter, relation)
+    for place in (("raw", "orders"), ("spark_catalog.RAW", "orders"), ("raw", "orders__rejects")):
+        relation = SimpleNamespace(schema=place[0], identifier=place[1])
+        assert staging.make_source_relation(adapter, relation)
     staging.ingest_sources(adapter, [SOURCES["source.acme.lake.orders"]])
     assert asked == [("lake.orders", True), ("lake.orders", False)]
 

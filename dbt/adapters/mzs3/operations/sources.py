@@ -128,17 +128,18 @@ def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:
 def _one_source(
     adapter: Any, operation: str, table: Any, other_problems: Sequence[str] = ()
 ) -> Any:
+    """The node of one table, whose relations, which the operation changes, are no other node's."""
     of_table = [] if isinstance(table, str) else [f"source must be {_A_TABLE}, not {table!r}"]
     Problems(operation, [*of_table, *other_problems]).raise_if_any()
     found = selected_sources(adapter.get_macro_resolver(), [table])
     if [source_name(node) for node in found] == [table]:
+        require_own(adapter, found[0])
         return found[0]
     names = ", ".join(sorted(source_name(node) for node in found))
     raise SourceError(f"source must be {_A_TABLE}, not the whole of {table}: {names}")
 
 
 def _definition(adapter: Any, node: Any) -> SourceDefinition:
-    require_own(adapter, node)
     return source_definition(node, adapter.config.credentials.connections)
 
 

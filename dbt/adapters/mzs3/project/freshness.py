@@ -17,8 +17,7 @@ from dbt.adapters.mzs3.csv_source.freshness import (
     with_ingested,
 )
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.overlaps import require_own
-from dbt.adapters.mzs3.project.sources import is_set, source_definition, source_of
+from dbt.adapters.mzs3.project.sources import is_set, source_definition, sources_read_as
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.spark.call import Call
 
@@ -49,33 +48,31 @@ def freshness_from_s3(
     for any other kind of source, which needs a `loaded_at_field`, and for a variable that is
     neither true nor false.
     """
-    source = source_of(manifest, relation, TYPE)
-    if source is None:
+    credentials = adapter.config.credentials
+    catalog = credentials.default_catalog
+    found = sources_read_as(manifest, [relation], TYPE, catalog=catalog, rejects=False)
+    if not found:
         raise DbtRuntimeError(
             f"Could not compute freshness for source {relation}: it has no loaded_at_field, and "
             f"only S3 CSV sources (type: {TYPE}) can do without one"
         )
     tells_pending = is_set(adapter.config, PENDING_VARIABLE)
-    credentials = adapter.config.credentials
     try:
-        require_own(adapter, source)
-        definition = source_definition(source, credentials.connections)
+        definition = source_definition(found[0], credentials.connections)
         connection = credentials.connections[definition.aws_connection]
         discovery, name = definition.discovery, definition.name
         what = {"definition": definition}
         with runner_for(credentials) as runner:
             if discovery.bucket_scan and not discovery.empties_location:
-                found = read_freshness(definition, connection)
+                seen = read_freshness(definition, connection)
             else:
-                found = runner.run(Call(read_ingested_freshness, what), name)
+                seen = runner.run(Call(read_ingested_freshness, what), name)
                 if discovery.bucket_scan:
-                    found = with_ingested(read_freshness(definition, connection), found)
-            response = FreshnessResponse(
-                "OK", "FRESHNESS", objects=found.objects, bytes=found.bytes
-            )
+                    seen = with_ingested(read_freshness(definition, connection), seen)
+            response = FreshnessResponse("OK", "FRESHNESS", objects=seen.objects, bytes=seen.bytes)
             if tells_pending:
                 pending = runner.run(Call(read_pending, {**what, "connection": connection}), name)
                 response.pending_objects, response.pending_bytes = pending
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc
-    return response, found.newest, datetime.now(timezone.utc)
+    return response, seen.newest, datetime.now(timezone.utc)

@@ -11,42 +11,53 @@ from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME, AwsConnection
 from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
+from dbt.adapters.mzs3.credentials import SPARK_CATALOG
 from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.csv_source.relations import SUFFIXES
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.project.sources import is_of_type, source_name
+from dbt.adapters.mzs3.project.sources import is_of_type, relation_key, source_name
 from dbt.adapters.mzs3.shard.config import TYPE as SHARD
 from dbt.adapters.mzs3.shard.write.batch import BATCHES
 
-# What of an expression may be another text for each model that has it, or each run of one.
-_VARIES = re.compile(r"\b(mz_now|now|uuid|randn?|random|unix_\w+|local\w+|current_\w+)\b", re.I)
-_TEXT = re.compile(rf"'({SCHEME}[^'\\]*)'")
+# A location in SQL: one text, or an expression that begins with one. Neither has an escape.
+_TEXT = re.compile(rf"(?s)(?P<quote>['\"])({SCHEME}[^'\"\\]*)(?P=quote)")
+_BEGIN = re.compile(rf"(?is)(?:concat\s*\(\s*)?['\"]({SCHEME}[^'\"\\]*/)")
+# Literals, marks, and names that have the same value for each model of a run.
+_TOKEN = re.compile(
+    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|[0-9]+|\|\||[(),]|\w+|\s+""", re.S
+)
+_CONSTANT = {"as", "cast", "date", "string", "timestamp"}
+_CONSTANT |= {"concat", "concat_ws", "current_date", "date_format", "mz_now", "timestamp_millis"}
 _MOST_NAMED = 3
 
 
 def find_overlaps(
-    manifest: Any, connections: Mapping[str, AwsConnection]
+    manifest: Any, connections: Mapping[str, AwsConnection], catalog: str = SPARK_CATALOG
 ) -> Mapping[str, Sequence[str]]:
     """By the unique id of each node that shares what it writes with others: its problems.
 
-    A location that is an expression is compared by its text alone.
+    `catalog` is that of schemas that are named without one. A location that is an expression is
+    that of another model's, if both are of the same text, and that has a value which all models
+    of a run have in common. It is inside one that has all that may follow the text it begins with.
     """
     problems: defaultdict[str, list[str]] = defaultdict(list)
     if not hasattr(manifest, "sources"):  # it has macros alone, before the project is parsed
         return problems
-    for node, problem in (*_relations(manifest), *_locations(manifest, connections)):
+    for node, problem in (*_relations(manifest, catalog), *_locations(manifest, connections)):
         problems[node.unique_id].append(problem)
     return problems
 
 
 def require_own(adapter: Any, node: Any) -> None:
-    """Raises ConfigError if what the node writes is another node's too."""
+    """Raises ConfigError if what the node writes is another node's too.
+
+    For all that writes, or drops; what only reads helps the user to choose.
+    """
     if problems := adapter.overlaps.get(node.unique_id):
         raise ConfigError(_name_of(node), problems)
 
 
-def _relations(manifest: Any) -> Iterator[tuple[Any, str]]:
+def _relations(manifest: Any, catalog: str) -> Iterator[tuple[Any, str]]:
     """Each node with a relation that is one of a source in S3 and another node's too."""
     in_s3 = [
         (node, SUFFIXES if is_of_type(node, TYPE) else ("",))
@@ -59,56 +70,48 @@ def _relations(manifest: Any) -> Iterator[tuple[Any, str]]:
     names: dict[str, str] = {}
     for node, suffixes in in_s3:
         for suffix in suffixes:
-            relation = f"{node.schema}.{node.identifier}{suffix}"
-            named[folded(relation)].append(node)
-            names.setdefault(folded(relation), relation)
+            key = relation_key(node.schema, node.identifier, catalog, suffix)
+            named[key].append(node)
+            names.setdefault(key, f"{node.schema}.{node.identifier}{suffix}")
     for node in manifest.nodes.values():
         if node.resource_type not in ("model", "seed", "snapshot"):
             continue
-        relation = folded(f"{node.schema}.{node.alias}")
-        if relation in names and node.config.materialized != "ephemeral":
-            named[relation].append(node)
+        key = relation_key(node.schema, node.alias, catalog)
+        if key in names and node.config.materialized != "ephemeral":
+            named[key].append(node)
     told: set[tuple[str, ...]] = set()
-    for relation, nodes in named.items():  # that of a source's rows comes before those beside it
+    for key, nodes in named.items():  # that of a source's rows comes before those beside it
         together = tuple(node.unique_id for node in nodes)
         if len(nodes) > 1 and together not in told:
             told.add(together)
             for node in nodes:
                 yield (
                     node,
-                    f"{names[relation]} is a relation of {_others(nodes, node)} too; give each "
+                    f"{names[key]} is a relation of {_others(nodes, node)} too; give each "
                     "relations of its own, by its schema, identifier or alias, or remove one",
                 )
 
 
 @dataclass(frozen=True)
 class _Writer:
-    """A model that writes to a location, and what of that it claims for itself.
+    """A model that writes to a location, of which it may own a prefix.
 
-    `store` tells buckets of one name apart. Of an expression neither is known.
+    `store` tells buckets of one name apart, `shown` is the location as errors name it, `place` is
+    equal for writers to one location, and `within` is a prefix that the location is, or is in.
     """
 
     node: Any
     store: Hashable
-    given: str
-    location: S3Location | None
-    claimed: S3Location | None = None
-
-    @property
-    def place(self) -> Hashable:
-        """What is equal for writers to one location."""
-        return (self.store, self.location or self.given)
-
-    @property
-    def shown(self) -> str:
-        """The location as errors name it."""
-        return self.location.uri if self.location else self.given
+    shown: str
+    place: Hashable
+    within: S3Location | None
+    owned: S3Location | None = None
 
 
 def _locations(
     manifest: Any, connections: Mapping[str, AwsConnection]
 ) -> Iterator[tuple[Any, str]]:
-    """Each model with a location that is another's too, or inside what another claims."""
+    """Each model with a location that is another's too, or inside what another owns."""
     writers = [
         writer
         for node in manifest.nodes.values()
@@ -117,75 +120,94 @@ def _locations(
         and (writer := _writer(node, connections)) is not None
     ]
     at: defaultdict[Hashable, list[Any]] = defaultdict(list)
-    claims: defaultdict[Hashable, list[_Writer]] = defaultdict(list)
+    owners: defaultdict[Hashable, list[_Writer]] = defaultdict(list)
     for writer in writers:
-        at[writer.place].append(writer.node)
-        claims[writer.store, writer.claimed].append(writer)
+        at[writer.store, writer.place].append(writer.node)
+        if writer.owned is not None:
+            owners[writer.store, writer.owned].append(writer)
     inside: defaultdict[str, list[Any]] = defaultdict(list)
     for writer in writers:
-        if len(nodes := at[writer.place]) > 1:
+        if len(nodes := at[writer.store, writer.place]) > 1:
             yield (
                 writer.node,
                 f"location {writer.shown} is that of {_others(nodes, writer.node)} too; give each "
                 "a location of its own",
             )
-        for outer in (one for claim in _around(writer) for one in claims.get(claim, ())):
-            if outer.claimed is not None and outer.place != writer.place:
+        for outer in (one for place in _around(writer) for one in owners.get(place, ())):
+            if outer.owned is not None and outer.place != writer.place:
                 inside[outer.node.unique_id].append(writer.node)
                 yield (
                     writer.node,
-                    f"location {writer.shown} is inside {outer.claimed.uri}, which "
-                    f"{shown(outer.node)} has for itself; choose another one",
+                    f"location {writer.shown} is inside {outer.owned.uri}, which "
+                    f"{shown(outer.node)} owns; choose one outside of it",
                 )
     for writer in writers:
         if inner := inside.get(writer.node.unique_id):
             yield (
                 writer.node,
                 f"location {writer.shown} has inside it that of {_others(inner, writer.node)}; "
-                "choose another one",
+                "choose one that has nobody else's inside it",
             )
 
 
 def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | None:
-    """None if the options are wrong, or may be another location each time."""
+    """None if the options are wrong, or nothing is known of the location."""
     given = node.config.extra.get("location")
     name = node.config.extra.get("aws_connection") or DEFAULT_NAME
     connection = connections.get(name) if isinstance(name, str) else None
-    if not isinstance(given, str) or not given.strip() or connection is None:
+    if not isinstance(given, str) or connection is None:
         return None
     store = _store_of(connection)
-    if text := _TEXT.fullmatch(given.strip()):  # of SQL, and no expression of it
-        given = text[1]
-    if not given.startswith(SCHEME):
-        return None if _VARIES.search(given) else _Writer(node, store, given.strip(), None)
+    if text := _TEXT.fullmatch(given.strip()):
+        given = text[2]
+    is_text, begin = given.startswith(SCHEME), _BEGIN.match(given.strip())
+    known = given if is_text else begin[1] if begin else None
     try:
-        location = parse_location(given)
+        within = None if known is None else parse_location(known)
     except ValueError:
         return None
+    if within is None or not is_text:
+        # Where its value is not one of all models, it is no other's place.
+        return _Writer(node, store, given.strip(), _constant(given) or node.unique_id, within)
     # A compaction of a shard removes what it does not know, of batches alone.
     own = BATCHES if node.config.materialized == "persist_shard" else ""
-    return _Writer(node, store, given, location, S3Location(location.bucket, location.key(own)))
+    owned = S3Location(within.bucket, within.key(own))
+    return _Writer(node, store, within.uri, within, within, owned)
+
+
+def _constant(expression: str) -> str | None:
+    """The expression without blanks, if all models of a run that have it get the same of it."""
+    tokens = [token[0] for token in _TOKEN.finditer(expression)]
+    if "".join(tokens) != expression:
+        return None
+    words = [
+        f"'{token[1:-1]}'" if token[0] in "'\"" else token.lower()
+        for token in tokens
+        if not token.isspace()
+    ]
+    names = {word for word in words if re.match(r"[^\W\d]", word)}
+    return " ".join(words) if names <= _CONSTANT else None
 
 
 def _around(writer: _Writer) -> Iterator[Hashable]:
-    """The claims that the writer's location would be inside of."""
-    if writer.location is not None:
-        prefix = writer.location.prefix
+    """The prefixes that the writer's location is inside of."""
+    if writer.within is not None:
+        prefix = writer.within.prefix
         for end in [0, *(match.end() for match in re.finditer("/", prefix))]:
-            yield (writer.store, S3Location(writer.location.bucket, prefix[:end]))
+            yield (writer.store, S3Location(writer.within.bucket, prefix[:end]))
 
 
 def _store_of(connection: AwsConnection) -> Hashable:
-    """What buckets of one name are the same bucket in: an address, or AWS without China and such.
+    """What buckets of one name are the same bucket in: an address, or a partition of AWS.
 
     The keys of a connection make no other bucket of it.
     """
     endpoint = urlsplit(connection.endpoint or "")
     host = endpoint.hostname or ""
-    if host and not host.endswith(".amazonaws.com"):
-        return (host, endpoint.port)
-    partition = re.match(r"cn|us-gov|us-iso\w*", connection.region or "")
-    return partition[0] if partition else "aws"
+    if host and not host.endswith((".amazonaws.com", ".amazonaws.com.cn")):
+        return (host, endpoint.port or {"http": 80, "https": 443}.get(endpoint.scheme))
+    partition = re.search(r"(?:^|[.-])(cn|us-gov|us-iso\w*)-", host or connection.region or "")
+    return partition[1] if partition else "aws"
 
 
 def _others(nodes: Sequence[Any], node: Any) -> str:

@@ -13,7 +13,6 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
-from dbt.adapters.mzs3.connections import INTERRUPTED
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import source_name
 from dbt.adapters.mzs3.runner import runner_for
@@ -70,7 +69,8 @@ class SourcesOfNode:
 
         As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of
         all sources, those of earlier nodes included. What the action raises beside Mzs3Error is
-        reported as a defect.
+        reported as a defect. After Ctrl-C in dbt's main thread, where hooks of a run and
+        run-operations are, raises that, and the errors remain to be said.
         """
         errors: list[str] = []
 
@@ -88,12 +88,11 @@ class SourcesOfNode:
                     cancelled=self.cancelled,
                     interrupt=self._runner.interrupt,
                 )
-        except KeyboardInterrupt as exc:  # a run-operation's, which dbt runs in its main thread
-            raise DbtRuntimeError("\n".join(sorted(errors)) or INTERRUPTED) from exc
-        if errors:
+        finally:
             text = "\n".join(sorted(errors))
-            if self.cancelled.is_set():
+            if errors and self.cancelled.is_set():
                 self._adapter.connections.remains.say(text)
+        if errors:
             raise DbtRuntimeError(text)
 
     def call(self, call: Call[T], source: str, tell: Tell = lambda what: None) -> T:

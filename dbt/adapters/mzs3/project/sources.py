@@ -8,12 +8,27 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.location import SCHEME
+from dbt.adapters.mzs3.credentials import SPARK_CATALOG
 from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, parse_definition
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
+_READ_AS = {TYPE: ("", "__rejects")}
 
-def needed_sources(manifest: Any, node: Any, kind: str, *, untyped: bool = True) -> list[Any]:
+
+def relation_key(
+    schema: str | None, name: str | None, catalog: str = SPARK_CATALOG, suffix: str = ""
+) -> str:
+    """A text that is equal for the names that Spark takes for one relation.
+
+    `catalog` is the one that Spark looks in for a schema that is named without any.
+    """
+    return folded(f"{schema}.{name}{suffix}").removeprefix(folded(f"{catalog}."))
+
+
+def needed_sources(
+    manifest: Any, node: Any, kind: str, *, catalog: str = SPARK_CATALOG, untyped: bool = True
+) -> list[Any]:
     """The sources of this type that a node reads, directly or through ephemeral models.
 
     With `untyped` also those whose rows, or rejected records, it reads as a source of no type.
@@ -26,21 +41,34 @@ def needed_sources(manifest: Any, node: Any, kind: str, *, untyped: bool = True)
         new = [one for model in read for one in model.depends_on.nodes if one not in inputs]
     sources = [manifest.sources[one] for one in inputs if one in manifest.sources]
     needed = {one.unique_id: one for one in sources if is_of_type(one, kind)}
-    others = {_relation(one) for one in sources if one.unique_id not in needed}
+    others = [one for one in sources if one.unique_id not in needed]
     if untyped and others:
-        for one in manifest.sources.values():
-            if is_of_type(one, kind) and not others.isdisjoint(
-                _relation(one, suffix) for suffix in _READ_AS.get(kind, ("",))
-            ):
-                needed[one.unique_id] = one
+        found = sources_read_as(manifest, others, kind, catalog=catalog)
+        needed |= {one.unique_id: one for one in found}
     return list(needed.values())
 
 
-_READ_AS = {TYPE: ("", "__rejects")}
-
-
-def _relation(node: Any, suffix: str = "") -> str:
-    return folded(f"{node.schema}.{node.identifier}{suffix}")
+def sources_read_as(
+    manifest: Any,
+    relations: Iterable[Any],
+    kind: str,
+    *,
+    catalog: str = SPARK_CATALOG,
+    rejects: bool = True,
+) -> list[Any]:
+    """The sources of this type whose rows one of the relations has, or their rejected records."""
+    if manifest is None:
+        return []
+    keys = {relation_key(one.schema, one.identifier, catalog) for one in relations}
+    suffixes = _READ_AS.get(kind, ("",)) if rejects else ("",)
+    return [
+        node
+        for node in manifest.sources.values()
+        if is_of_type(node, kind)
+        and not keys.isdisjoint(
+            relation_key(node.schema, node.identifier, catalog, suffix) for suffix in suffixes
+        )
+    ]
 
 
 def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
@@ -68,15 +96,6 @@ def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
     if unknown:
         raise DbtRuntimeError("\n".join(unknown))
     return list(chosen.values())
-
-
-def source_of(manifest: Any, relation: Any, kind: str) -> Any:
-    """The source of this type that has the relation, or None."""
-    place = (relation.schema, relation.identifier)
-    for node in () if manifest is None else manifest.sources.values():
-        if (node.schema, node.identifier) == place and is_of_type(node, kind):
-            return node
-    return None
 
 
 def source_name(node: Any) -> str:

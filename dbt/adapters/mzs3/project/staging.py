@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from dbt.adapters.mzs3.project.sources import (
     selected_sources,
     source_definition,
     source_name,
-    source_of,
+    sources_read_as,
 )
 from dbt.adapters.mzs3.shard import config as shard_config
 from dbt.adapters.mzs3.shard.read.table import refresh_source
@@ -39,6 +39,8 @@ from dbt.adapters.mzs3.spark.call import Call
 
 logger = AdapterLogger("mzs3")
 
+# These commands leave sources as they are. The last two are one, whose hooks dbt runs.
+_STAGING_NOTHING = ("clone", "freshness", "snapshot-freshness")
 _REFRESH_VARIABLE = "mzs3_full_refresh_sources"
 _LISTING_VARIABLE = "mzs3_full_listing"
 _BESIDE = "|".join(filter(None, SUFFIXES))
@@ -50,24 +52,32 @@ _locks_guard = threading.Lock()
 def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
     """Ingests every S3 CSV source, and reads every shard, that the node reads in this run.
 
-    What this run has done already is not done again. Nothing is for a unit test, which has rows
-    of its own, and for a clone. Returns the bytes that were fetched of shards, by source and
-    column. Raises DbtRuntimeError with the errors of all sources of a type.
+    What this run has done already is not done again, but for shards that a hook of the run reads:
+    before it, after it, or both, the run may write to them. Nothing is for a unit test, which has
+    rows of its own, for a clone, and for the hooks of `dbt source freshness`. Returns the bytes
+    that were fetched of shards, by source and column. Raises DbtRuntimeError with the errors of
+    all sources of a type.
     """
     manifest = adapter.get_macro_resolver()
-    is_clone = getattr(adapter.config.args, "which", None) == "clone"
-    if manifest is None or node.resource_type == "unit_test" or is_clone:
+    command = getattr(adapter.config.args, "which", None)
+    if manifest is None or node.resource_type == "unit_test" or command in _STAGING_NOTHING:
         return {}
+    credentials = adapter.config.credentials
     # A profile for SQL alone reads what others have ingested, by sources of no type.
-    untyped = adapter.config.credentials.runs_jobs
-    ingest_sources(adapter, needed_sources(manifest, node, TYPE, untyped=untyped))
-    return read_shards(adapter, needed_sources(manifest, node, shard_config.TYPE, untyped=untyped))
+    how: dict[str, Any] = {
+        "catalog": credentials.default_catalog,
+        "untyped": credentials.runs_jobs,
+    }
+    ingest_sources(adapter, needed_sources(manifest, node, TYPE, **how))
+    hook = node.unique_id if node.resource_type == "operation" else ""
+    shards = needed_sources(manifest, node, shard_config.TYPE, **how)
+    return read_shards(adapter, shards, hook=hook)
 
 
 def stage_for_run_hook(adapter: Any) -> None:
     """As `stage_for_node`, for the on-run-start or on-run-end hook that runs now, if one does."""
     hook = str(get_node_info().get("unique_id", ""))
-    if hook.startswith("operation.") and adapter.config.credentials.runs_jobs:
+    if hook.startswith("operation."):
         manifest = adapter.get_macro_resolver()
         if manifest is not None and hook in manifest.nodes:
             stage_for_node(adapter, manifest.nodes[hook])
@@ -79,10 +89,14 @@ def make_source_relation(adapter: Any, relation: Any) -> bool:
     For unit tests, and for macros that ask for columns while a model is compiled. Raises
     DbtRuntimeError with the source's error.
     """
+    manifest, credentials = adapter.get_macro_resolver(), adapter.config.credentials
+    how: dict[str, Any] = {
+        "catalog": credentials.default_catalog,
+        "rejects": credentials.runs_jobs,
+    }
     for kind, stage in _KINDS.items():
-        source = source_of(adapter.get_macro_resolver(), relation, kind)
-        if source is not None:
-            stage(adapter, [source], create_only=True)
+        if found := sources_read_as(manifest, [relation], kind, **how):
+            stage(adapter, found[:1], create_only=True)
             return True
     return False
 
@@ -167,9 +181,9 @@ def who_ingests(adapter: Any, sql: str) -> str:
 
 
 def read_shards(
-    adapter: Any, sources: Sequence[Any], *, create_only: bool = False
+    adapter: Any, sources: Sequence[Any], *, create_only: bool = False, hook: str = ""
 ) -> dict[str, dict[str, int]]:
-    """Reads the shards that these sources are, unless this run has done so already.
+    """Reads the shards that these sources are, unless this run has done so already, for this hook.
 
     With `create_only` makes their tables, without rows, where they are missing. Returns the bytes
     that were fetched, by source and column. Raises DbtRuntimeError with the errors of all.
@@ -210,7 +224,7 @@ def read_shards(
             fetched[name] = dict(found.bytes)
             logger.info(f"{name}: {found.text}")
 
-    run.each(sources, create_only, read)
+    run.each(sources, (create_only, hook), read)
     return fetched
 
 
@@ -222,4 +236,7 @@ def shard_source(node: Any, connections: Collection[str]) -> shard_config.ShardS
     )
 
 
-_KINDS = {TYPE: ingest_sources, shard_config.TYPE: read_shards}
+_KINDS: Mapping[str, Callable[..., object]] = {
+    TYPE: ingest_sources,
+    shard_config.TYPE: read_shards,
+}
