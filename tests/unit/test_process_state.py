@@ -15,8 +15,23 @@ from dbt.adapters.mzs3.aws import client
 from dbt.adapters.mzs3.project import source_runs
 
 PACKAGE = Path(anchor.__file__).parent
-EMPTY = ("dict", "list", "set", "defaultdict", "deque", "Counter")
+# What is empty at first, or another in each thread: made to be filled.
+FILLED = {
+    "dict",
+    "list",
+    "set",
+    "defaultdict",
+    "deque",
+    "Counter",
+    "OrderedDict",
+    "count",
+    "local",
+}
+FILLED |= {"ContextVar", "WeakKeyDictionary", "WeakValueDictionary", "WeakSet"}
+CHANGING = {"add", "append", "appendleft", "extend", "insert", "setdefault", "update"}
 CACHING = ("cache", "lru_cache")
+# It is of one thread, and replaced by that.
+OF_CLASSES = {("connections", "_FetchedForNode.now")}
 
 
 def name_of(node: ast.AST) -> str:
@@ -27,27 +42,78 @@ def name_of(node: ast.AST) -> str:
 
 
 def kept(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Of a module, each name of what it keeps, with the kind of that."""
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                pass
-            case ast.AnnAssign(target=ast.Name(id=name), value=value):
-                pass
-            case ast.FunctionDef(name=name, decorator_list=decorators):
-                if any(name_of(one) in CACHING for one in decorators):
-                    yield "cache", name
-                continue
-            case _:
-                continue
-        match value:
-            case ast.Dict(keys=[]) | ast.List(elts=[]):
-                yield "kept", name
-            case ast.Call() if name_of(value) in EMPTY and name.startswith("_"):
-                yield "kept", name
+    """Of a module and its classes, each name of what it keeps, with the kind of that.
+
+    That is what begins empty, what a function of the module adds to, `global` names and caches.
+    What other modules add to is not seen, nor what is kept by an object of a class.
+    """
+    changed = {name for node in ast.walk(tree) for name in changed_by(node)}
+    yield from kept_in(tree.body, "", changed)
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             yield from (("setting", name) for name in node.names)
+        if isinstance(node, ast.ClassDef):
+            yield from kept_in(node.body, f"{node.name}.", set())
+
+
+def kept_in(body: list[ast.stmt], prefix: str, changed: set[str]) -> Iterator[tuple[str, str]]:
+    for node in body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.expr() as value):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                if any(kind in ast.unparse(node.annotation) for kind in ("Mapping[", "Sequence[")):
+                    continue  # which mypy lets nobody change
+            case ast.FunctionDef(name=name, decorator_list=decorators):
+                if any(name_of(one) in CACHING for one in decorators):
+                    yield "cache", prefix + name
+                continue
+            case _:
+                continue
+        is_empty = isinstance(value, ast.Dict | ast.List) and ast.unparse(value) in ("{}", "[]")
+        if (
+            is_empty
+            or name in changed
+            or (isinstance(value, ast.Call) and name_of(value) in FILLED)
+        ):
+            yield "kept", prefix + name
+
+
+def changed_by(node: ast.AST) -> Iterator[str]:
+    """The names of what a statement in a function adds to, or a part of a statement."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+            yield name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if attr in CHANGING:
+            yield name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = {}",
+        "x: dict[str, int] = {}",
+        "x = collections.defaultdict(list)",
+        "x = threading.local()",
+        "x = weakref.WeakValueDictionary()",
+        "x = {1: 2}\ndef f(): x[2] = 3",
+        "x = {1}\ndef f(): x.add(2)",
+        "x = None\ndef f():\n  global x\n  x = 1",
+        "@functools.cache\ndef x(): pass",
+        "class C:\n  x = {}",
+        "class C:\n  x: ClassVar[list[int]] = []",
+        "class C:\n  @lru_cache(maxsize=1)\n  def x(self): pass",
+    ],
+)
+def test_what_a_module_keeps_is_seen(text: str) -> None:
+    assert [name.removeprefix("C.") for _, name in kept(ast.parse(text))] == ["x"]
+
+
+@pytest.mark.parametrize(
+    "text", ["x = {1: 2}", "x: Mapping[str, int] = {}", "def f():\n  x = {}\n  x[1] = 2", "x = 1"]
+)
+def test_what_nobody_changes_is_not_kept(text: str) -> None:
+    assert list(kept(ast.parse(text))) == []
 
 
 def test_all_that_modules_keep_is_known() -> None:
@@ -56,6 +122,8 @@ def test_all_that_modules_keep_is_known() -> None:
         module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for kind, name in kept(ast.parse(path.read_text())):
             found[kind].add((module, name))
+    assert found["kept"] >= OF_CLASSES
+    found["kept"] -= OF_CLASSES
     assert found == {
         "kept": process_state.KEPT,
         "cache": process_state.CACHES,

@@ -93,12 +93,13 @@ def test_the_runs_start_does_not_move():
     assert run_started_ms() > 1_700_000_000_000
 
 
+CONFIG = SimpleNamespace(model=SimpleNamespace(unique_id="model.acme.a"))
 EXPORTED = CopyResult(1234, "s3://b/p/", "s3://b/p/_manifest.json", files=3, bytes=456, as_of=789)
 KEPT = PersistResult(5, "s3://b/s/", "s3://b/s/_shard.json", files=1, bytes=456, as_of=789)
 
 
 def ends(failure, committed, *, cancelled=False):
-    """What a node fails with that fails behind its job, and what is told after Ctrl-C."""
+    """What a node fails with that fails after its commit, and what is told after Ctrl-C."""
     handle = SimpleNamespace(cancelled=threading.Event())
     if cancelled:
         handle.cancelled.set()
@@ -110,7 +111,7 @@ def ends(failure, committed, *, cancelled=False):
         try:
             raise failure
         finally:
-            Mzs3Adapter.post_model_hook(adapter, None, None)
+            Mzs3Adapter.post_model_hook(adapter, CONFIG, None)
     with pytest.raises(DbtRuntimeError) as interrupted:
         try:
             raise KeyboardInterrupt
@@ -130,18 +131,20 @@ def ends(failure, committed, *, cancelled=False):
         (KEPT, "the batch is in the shard and stays (COPY 5, s3://b/s/_s", "with mode: append"),
     ],
 )
-def test_what_fails_behind_a_commit_says_what_is_there(committed, there, again):
+def test_what_fails_after_a_commit_says_what_is_there(committed, there, again):
     failure = CompilationError("the hook is wrong")
     ends(failure, committed)
     first, told = failure.msg.splitlines()
     assert first == "the hook is wrong"
-    assert told.startswith(f"That came after the commit, as post-hooks do: {there}")
+    assert told.startswith(
+        f"model.acme.a: its post-hook failed or was cut off, after the commit: {there}"
+    )
     assert again in told
     _, after_ctrl_c = ends(DbtRuntimeError("cancelled"), committed, cancelled=True)
     assert after_ctrl_c == [told]
 
 
-def test_a_defect_behind_a_commit_has_it_in_a_warning(monkeypatch):
+def test_a_defect_after_a_commit_has_it_in_a_warning(monkeypatch):
     warned = []
     monkeypatch.setattr(impl.logger, "warning", warned.append)
     assert ends(ValueError("odd"), EXPORTED) == ("odd", [])

@@ -251,11 +251,11 @@ class Mzs3Adapter(SparkAdapter):
         self.connections.fetched.now = {} if is_seed else stage_for_node(self, config.model)
 
     def post_model_hook(self, config: Any, context: Any) -> None:
-        """Has a node that fails behind its commit, as by a post-hook, say what is there."""
+        """Has a node that fails after its commit, as by a post-hook, say what is there."""
         failure, committed = sys.exc_info()[1], self._job.committed
         if failure is None or committed is None:
             return
-        told = committed_all_the_same(committed)
+        told = committed_all_the_same(config.model.unique_id, committed)
         if isinstance(failure, DbtRuntimeError):
             failure.msg = f"{failure.msg}\n{told}"
         else:

@@ -181,16 +181,16 @@ def job_response(result: Any) -> AdapterResponse:
     return ReadingResponse(_message="OK")
 
 
-def committed_all_the_same(result: CopyResult | PersistResult) -> str:
-    """What is there of a node that has failed after its job, and what to do."""
+def committed_all_the_same(node: str, result: CopyResult | PersistResult) -> str:
+    """What is there of a node that has failed after its commit, and what to do."""
     if isinstance(result, CopyResult):
         there, again = "the export is complete and stays", "exports once more"
     else:
         there = "the batch is in the shard and stays"
         again = "writes what has changed since, or all rows with mode: append"
     return (
-        f"That came after the commit, as post-hooks do: {there} (COPY {result.rows}, "
-        f"{result.manifest}). A new run of the model {again}"
+        f"{node}: its post-hook failed or was cut off, after the commit: {there} (COPY "
+        f"{result.rows}, {result.manifest}). A new run of the model {again}"
     )
 
 

@@ -228,7 +228,7 @@ class TestCopyModel:
         [score] = project.run_sql("describe {schema}.scored score", fetch="all")[2:]
         assert tuple(score) == ("comment", "it's the score")
 
-    def test_what_fails_behind_a_commit_says_what_is_there(self, project: Any, s3: Any) -> None:
+    def test_what_fails_after_a_commit_says_what_is_there(self, project: Any, s3: Any) -> None:
         results = run_dbt(["run", "--select", "hooked*", "granted*"], expect_pass=False)
         said = {result.node.name: result.message for result in results}
         for model, kind, manifest in (
@@ -236,7 +236,7 @@ class TestCopyModel:
             ("hooked_shard", "persist_shard", "_shard.json"),
         ):
             assert "no_such_column" in said[model]
-            assert "That came after the commit, as post-hooks do" in said[model]
+            assert f"{model}: its post-hook failed or was cut off, after the commit" in said[model]
             assert f"s3://copy-model/{kind}/hooked/{manifest}" in said[model]
             assert f"{kind}/hooked/{manifest}" in keys(s3)
             assert "Traceback" not in said[model]
