@@ -36,9 +36,9 @@ def find_overlaps(
 ) -> Mapping[str, Sequence[str]]:
     """By the unique id of each node that shares what it writes with others: its problems.
 
-    `catalog` is that of schemas that are named without one. A location that is an expression is
-    that of another model's, if both are of the same text, and that has a value which all models
-    of a run have in common. It is inside one that has all that may follow the text it begins with.
+    `catalog` is that of schemas that are named without one. Two locations that are expressions
+    are one if they are of the same text, of which all models of a run get the same. An expression
+    is inside the folder that it begins with the text of.
     """
     problems: defaultdict[str, list[str]] = defaultdict(list)
     if not hasattr(manifest, "sources"):  # it has macros alone, before the project is parsed
@@ -151,7 +151,7 @@ def _locations(
 
 
 def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | None:
-    """None if the options are wrong, or nothing is known of the location."""
+    """None if the options are wrong."""
     given = node.config.extra.get("location")
     name = node.config.extra.get("aws_connection") or DEFAULT_NAME
     connection = connections.get(name) if isinstance(name, str) else None
