@@ -13,7 +13,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from dbt.adapters.mzs3.upload.pending import PendingFile
+from dbt.adapters.mzs3.upload.pending import PendingFile, multipart_etag
 
 
 def failure(code: str, action: str = "Action") -> ClientError:
@@ -24,6 +24,10 @@ def failure(code: str, action: str = "Action") -> ClientError:
         "ResponseMetadata": {"HTTPStatusCode": status},
     }
     return ClientError(answer, action)
+
+
+def _md5(body: bytes) -> str:
+    return hashlib.md5(body, usedforsecurity=False).hexdigest()
 
 
 class MemoryS3:
@@ -37,12 +41,13 @@ class MemoryS3:
         self.before: Callable[[str, str], None] = lambda action, key: None
         self.meta = SimpleNamespace(endpoint_url=f"memory:{uuid.uuid4()}")
         self._lock = threading.RLock()
+        self._completed: dict[str, tuple[bytes, str]] = {}  # by key, as long as it is that object
 
     def opened(self, key: str, size: int = 10, upload_id: str | None = None) -> PendingFile:
         """A file whose upload is open."""
         upload_id = upload_id or f"upload {len(self.uploads)} of {key}"
         self.uploads[upload_id] = (key, size)
-        return PendingFile(0, 1, key, upload_id, ("etag",), 5, size, "sum")
+        return PendingFile(0, 1, key, upload_id, (_md5(b"x" * size),), 5, size, "sum")
 
     def put_object(
         self, *, Key: str, Body: bytes, IfNoneMatch: str = "", IfMatch: str = "", **_: Any
@@ -54,6 +59,8 @@ class MemoryS3:
             return {"ETag": self._etag(Key)}
 
     def _compare(self, key: str, absent: str, etag: str, action: str) -> None:
+        if etag and key not in self.objects:
+            raise failure("NoSuchKey", action)
         if (absent and key in self.objects) or (etag and etag != self._etag(key)):
             raise failure("PreconditionFailed", action)
 
@@ -82,8 +89,9 @@ class MemoryS3:
         return {"Key": key, "Size": size, "ETag": self._etag(key), "LastModified": modified}
 
     def _etag(self, key: str) -> str:
-        md5 = hashlib.md5(self.objects.get(key, b""), usedforsecurity=False)
-        return f'"{md5.hexdigest()}"'
+        body, etag = self._completed.get(key, (None, ""))
+        is_it = body is not None and body is self.objects.get(key)
+        return etag if is_it else f'"{_md5(self.objects.get(key, b""))}"'
 
     def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, str]:
         self.before("CreateMultipartUpload", Key)
@@ -91,7 +99,7 @@ class MemoryS3:
 
     def upload_part(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, str]:
         self.before("UploadPart", Key)
-        return {"ETag": "etag"}
+        return {"ETag": _md5(b"x" * self.uploads[UploadId][1])}
 
     def complete_multipart_upload(
         self, *, Key: str, UploadId: str, IfNoneMatch: str = "", IfMatch: str = "", **_: Any
@@ -102,7 +110,8 @@ class MemoryS3:
             if UploadId not in self.uploads:
                 raise failure("NoSuchUpload", "CompleteMultipartUpload")
             key, size = self.uploads.pop(UploadId)
-            self.objects[key] = b"x" * size
+            body = self.objects[key] = b"x" * size
+            self._completed[key] = body, f'"{multipart_etag((_md5(body),))}"'
             return {"ETag": self._etag(key)}
 
     def abort_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> None:

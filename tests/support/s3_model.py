@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 from botocore.exceptions import ClientError, ReadTimeoutError
@@ -24,6 +25,18 @@ _CODES = {
     "NotImplemented": 501,
 }
 _CONDITIONAL = {"put", "delete", "complete"}
+_OPERATIONS = {
+    "get": "GetObject",
+    "put": "PutObject",
+    "delete": "DeleteObject",
+    "list": "ListObjectsV2",
+    "open": "CreateMultipartUpload",
+    "part": "UploadPart",
+    "parts": "ListParts",
+    "complete": "CompleteMultipartUpload",
+    "abort": "AbortMultipartUpload",
+    "uploads": "ListMultipartUploads",
+}
 
 
 def _failed(code: str, action: str = "Request", message: str = "No.") -> Failed:
@@ -102,13 +115,14 @@ class S3Model:
     again is told that the upload is gone, else that its condition does not hold. `denied` has, by
     actor, the actions that its permissions lack: a request with If-Match needs `get`, as on AWS;
     `manifest` is to put one, `unconditional` what a bucket's policy refuses that demands
-    conditions.
+    conditions. The ETags of an `opaque` store tell nothing of the bytes, as under KMS.
     """
 
     conditions: bool = True
     conditional_deletes: bool = True
     unknown: frozenset[str] = frozenset()
     gone_first: bool = False
+    opaque: bool = False
     denied: Mapping[int, frozenset[str]] = field(default_factory=dict)
     refused: Failed = field(default_factory=lambda: _failed("InternalError"))
     lost: Failed = field(
@@ -162,7 +176,7 @@ class S3Model:
         objects = dict(state.objects)
         if (unmet := self._unmet(objects, key, condition)) is not None:
             return state, unmet
-        objects[key] = Object(body, etag_of(body))
+        objects[key] = Object(body, etag_of(b"by another key: " * self.opaque + body))
         seen = state.seen
         if key.endswith("_manifest.json"):
             seen |= {str(json.loads(body)["run_id"])}
@@ -244,6 +258,7 @@ class S3Model:
             return state, INVALID_PART
         del uploads[upload_id]
         digests = b"".join(bytes.fromhex(etag.strip('"')) for etag in etags)
+        digests += upload_id.encode() * self.opaque
         whole = hashlib.md5(digests, usedforsecurity=False).hexdigest()
         objects[key] = Object(b"".join(bodies), f'"{whole}-{len(etags)}"')
         changed = replace(state, uploads=_sorted(uploads), objects=_sorted(objects), _hash=0)
@@ -270,6 +285,8 @@ def _sorted(values: Mapping[Any, Any]) -> tuple[Any, ...]:
 class Client:
     """What the code under test takes for boto3's client of S3."""
 
+    meta = SimpleNamespace(endpoint_url="https://s3.eu-central-1.amazonaws.com")
+
     def __init__(self, ask: Ask) -> None:
         self._send = ask
         self._in_conflict: set[Request] = set()
@@ -282,7 +299,11 @@ class Client:
         except ClientError as exc:
             if exc is LASTING_CONFLICT.error:
                 self._in_conflict.add(request)
-            raise
+            answer: Any = {
+                **exc.response,
+                "ResponseMetadata": {**exc.response["ResponseMetadata"]},
+            }
+            raise ClientError(answer, _OPERATIONS[request[0]]) from None
 
     def get_object(self, *, Key: str, **_: Any) -> dict[str, Any]:
         body, etag = self._ask("get", Key)

@@ -24,6 +24,7 @@ from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.objects import prefix as objects_prefix
 from dbt.adapters.mzs3.objects.conditions import Conditions
 from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.upload import pending
 from dbt.adapters.mzs3.upload import reaper as upload_reaper
 from dbt.adapters.mzs3.upload.job import Uploads
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -249,6 +250,7 @@ def simulated(deletes: bool = True, compares: bool | None = None) -> Iterator[No
         mock.patch.object(upload_reaper, "_LOST_QUIET_S", 0.0),
         mock.patch.object(upload_reaper, "_PAUSE_S", 0.0),
         mock.patch.object(objects_prefix, "_PAUSE_S", 0.0),
+        mock.patch.object(pending, "_PAUSES_S", ()),
         mock.patch("uuid.uuid4", _Ids.uuid4),
     ):
         yield

@@ -9,10 +9,20 @@ import pytest
 from support.committing import export, prefix
 from support.memory_s3 import MemoryS3, failure
 
-from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.export.commit.intent import CommitError
+from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
+from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.objects import prefix as objects_prefix
-from dbt.adapters.mzs3.upload.pending import PendingFile, TakenError, complete
+from dbt.adapters.mzs3.objects.prefix import ListedObject
+from dbt.adapters.mzs3.upload import pending
+from dbt.adapters.mzs3.upload.pending import (
+    KnownEtags,
+    PendingFile,
+    TakenError,
+    complete,
+    is_file,
+    multipart_etag,
+)
 
 KEY = "x/part-0000-0001.csv"
 
@@ -40,6 +50,7 @@ class Store(MemoryS3):
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(objects_prefix, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(pending, "_PAUSES_S", (0.0,) * 5)
     return Store()
 
 
@@ -91,23 +102,86 @@ def test_a_name_that_is_taken_is_an_error_and_nothing_is_replaced(
     assert s3.uploads
 
 
-@pytest.mark.parametrize(("etag", "is_ours"), [('"a-1"', True), ('"a-2"', False), ('"a"', False)])
-def test_who_may_not_ask_for_parts_goes_by_their_number(
-    s3: Store, completed: Completed, etag: str, is_ours: bool
+OTHER, NUMBERED, OPAQUE = f'"{"0" * 32}-1"', f'"{"0" * 32}-2"', '"opaque"'
+
+
+def denied(action: str, _: str) -> None:
+    if action == "ListParts":
+        raise failure("AccessDenied", action)
+
+
+@pytest.mark.parametrize("follow", [True, False])
+@pytest.mark.parametrize(
+    ("etag", "number_fits"), [(OTHER, True), (NUMBERED, False), (OPAQUE, False)]
+)
+def test_who_may_not_ask_for_parts_goes_by_the_etag(
+    s3: Store, completed: Completed, etag: str, number_fits: bool, follow: bool
 ) -> None:
-    file = s3.opened(KEY)
-    s3.objects[KEY], s3.etag = b"#" * 10, etag
-
-    def deny(action: str, _: str) -> None:
-        if action == "ListParts":
-            raise failure("AccessDenied", action)
-
-    s3.before = deny
-    if is_ours:
-        assert completed(file) == ""
+    file, known = s3.opened(KEY), KnownEtags()
+    known.are_md5s = follow
+    s3.objects[KEY], s3.etag, s3.before = b"#" * 10, etag, denied
+    if number_fits and not follow:  # as under KMS: nothing speaks against it
+        assert completed(file, known=known) == ""
         return
     with pytest.raises(TakenError):
-        completed(file)
+        completed(file, known=known)
+
+
+FORMULA = multipart_etag(MemoryS3().opened(KEY).etags)
+
+
+@pytest.mark.parametrize(
+    ("etag", "knows", "is_it"),
+    [
+        (FORMULA, {}, True),
+        (OTHER, {}, None),
+        (OTHER, {"are_md5s": True}, False),
+        (OTHER, {"by_key": {KEY: OTHER.strip('"')}, "are_md5s": True}, True),
+        (NUMBERED, {}, None),
+        (NUMBERED, {"numbered": True}, False),
+        (OPAQUE, {"are_md5s": True}, None),
+        (OPAQUE, {"numbered": True}, False),
+    ],
+)
+def test_whose_an_object_is_follows_from_what_is_known_of_etags(
+    s3: Store, etag: str, knows: dict[str, Any], is_it: bool | None
+) -> None:
+    file, known = s3.opened(KEY), KnownEtags()
+    for name, value in knows.items():
+        setattr(known, name, value)
+    assert is_file(ListedObject(KEY, etag, 10), file, known) is is_it
+    assert is_file(ListedObject(KEY, etag, 11), file, known) is False
+    assert is_file(None, file, known) is False
+
+
+@pytest.mark.parametrize("answered", [FORMULA, OTHER.strip('"')])
+def test_a_completion_that_is_answered_tells_how_the_store_makes_etags(
+    s3: Store, answered: str
+) -> None:
+    known = KnownEtags()
+    known.are_md5s = answered != FORMULA
+    known.note(s3.opened("x/another"), f'"{answered}"')
+    assert known.numbered
+    assert known.follow == (answered == FORMULA)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_name_that_is_said_to_be_taken_by_nothing_is_free(
+    s3: Store, completed: Completed, times: int
+) -> None:
+    """It was removed meanwhile; or the store says so of what was deleted, and keeps versions."""
+    s3.answers = ["PreconditionFailed"] * times
+    assert completed(s3.opened(KEY))
+    conditions: list[dict[str, str]] = [{"IfNoneMatch": "*"}, {"IfNoneMatch": "*"}, {}]
+    assert s3.conditions == conditions[: times + 1]
+
+
+def test_an_old_file_that_is_gone_though_the_store_says_unmet_leaves_a_free_name(
+    s3: Store, completed: Completed
+) -> None:
+    s3.answers = ["PreconditionFailed"]
+    assert completed(s3.opened(KEY), instead_of='"old"')
+    assert s3.conditions == [{"IfMatch": '"old"'}, {"IfNoneMatch": "*"}]
 
 
 def test_a_store_that_does_not_know_the_condition_is_asked_without(
@@ -119,8 +193,17 @@ def test_a_store_that_does_not_know_the_condition_is_asked_without(
 
 
 def test_a_conflict_is_tried_again(s3: Store, completed: Completed) -> None:
-    s3.answers = ["ConditionalRequestConflict"] * 2
+    s3.answers = ["ConditionalRequestConflict"] * 20  # all of four rounds
     assert completed(s3.opened(KEY))
+
+
+def test_a_conflict_that_lasts_says_what_to_do(s3: Store, completed: Completed) -> None:
+    s3.answers = ["ConditionalRequestConflict"] * 100
+    with pytest.raises(AwsFailure) as raised:
+        completed(s3.opened(KEY))
+    said = describe(raised.value, "completing it")
+    assert said.endswith("location of its own, and run again")
+    assert "another request for the same name is under way" in said
 
 
 def test_an_upload_that_a_conflict_has_removed_is_gone(s3: Store, completed: Completed) -> None:
@@ -141,10 +224,84 @@ def test_an_export_tells_of_a_file_that_came_in_its_way_and_leaves_it(
             s3.objects.setdefault(KEY, b"#" * size)
 
     s3.before = come
-    with pytest.raises(Mzs3Error, match=f"s3://b/{KEY} is there, which this run was") as raised:
-        commit.run()
-    if size == 10:  # as large as the file would be
-        assert isinstance(raised.value, CommitError)
-        assert raised.value.spared == (f"s3://b/{KEY}",)
+    with pytest.raises(TakenError, match=f"s3://b/{KEY} is there, which this run was"):
+        commit.run()  # and that is all that is said of it
     assert [key for key in s3.objects if key != "x/_committing.json"] == [KEY]
+    assert not s3.uploads
+
+
+class Killed(BaseException):
+    """Stands for the death of the process."""
+
+
+def killed_at(s3: Store, action: str, key: str = KEY) -> None:
+    """A run that is killed at its first such request, and asks nothing more."""
+    commit, _ = export(s3, "a")
+    dead: list[str] = []
+
+    def before(asked: str, of: str) -> None:
+        if dead or (asked, of) == (action, key):
+            dead.append(asked)
+            raise Killed
+
+    s3.before = before
+    with pytest.raises(Killed):
+        commit.run()
+    s3.before = lambda *_: None
+
+
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        ("ListParts", "MethodNotAllowed"),
+        ("ListObjectsV2", "MethodNotAllowed"),
+        ("ListObjectsV2", "AccessDenied"),
+    ],
+)
+def test_a_look_that_fails_is_no_refusal_of_the_completion(
+    s3: Store, action: str, code: str
+) -> None:
+    killed_at(s3, "CompleteMultipartUpload")
+    s3.objects[KEY] = b"#" * 10
+    s3.etag = OTHER
+    ids = set(s3.uploads)
+
+    def before(asked: str, key: str) -> None:
+        if asked == action and key == KEY:
+            raise failure(code, asked)
+
+    s3.before = before
+    with pytest.raises(CopyError, match=code):
+        recover(prefix(s3), deletes=True)
+    assert set(s3.uploads) >= {one for one in ids if KEY in one}
+    s3.before = lambda *_: None
+    assert recover(prefix(s3), deletes=True).finished is None
+    assert s3.objects[KEY] == b"#" * 10
+
+
+@pytest.mark.parametrize("etag", [None, OTHER, OPAQUE])
+def test_a_file_of_somebody_else_stays_where_a_run_died_before_it_had_cleaned_up(
+    s3: Store, etag: str | None
+) -> None:
+    s3.etag = etag
+
+    def come() -> None:
+        s3.objects.setdefault(KEY, b"#" * 10)
+
+    commit, _ = export(s3, "a")
+    dead: list[str] = []
+
+    def before(action: str, _: str) -> None:
+        if action == "CompleteMultipartUpload":
+            come()
+        if dead or action == "AbortMultipartUpload":
+            dead.append(action)
+            raise Killed
+
+    s3.before = before
+    with pytest.raises(Killed):
+        commit.run()
+    s3.before = lambda *_: None
+    assert recover(prefix(s3), deletes=True).finished is None
+    assert s3.objects[KEY] == b"#" * 10
     assert not s3.uploads

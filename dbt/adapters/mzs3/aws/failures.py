@@ -68,11 +68,12 @@ READS_OBJECT = (
 
 _PERMISSIONS = {
     "AbortMultipartUpload": "s3:AbortMultipartUpload",
-    "CompleteMultipartUpload": "s3:PutObject",
+    "CompleteMultipartUpload": "s3:PutObject; with If-Match also s3:GetObject",
     "DeleteObject": "s3:DeleteObject",
     "GetObject": "s3:GetObject",
     "ListMultipartUploads": "s3:ListBucketMultipartUploads",
     "ListObjectsV2": "s3:ListBucket",
+    "ListParts": "s3:ListMultipartUploadParts",
     "PutObject": "s3:PutObject; with If-Match also s3:GetObject",
 }
 
@@ -107,6 +108,10 @@ _ADVICE = {
     frozenset({"ResponseParserError"}): (
         "; it is not S3's, but a proxy's, say, or of a page for people: check the endpoint under "
         "aws_connections in the profile"
+    ),
+    CONFLICT_CODES: (
+        "; another request for the same name is under way: give each model, and each run, a "
+        "location of its own, and run again"
     ),
     REFUSED_CODES: "; check the keys under aws_connections in the profile",
 }
@@ -162,7 +167,7 @@ def on_condition(request: Callable[..., Answer], **condition: str) -> Answer:
 def reason_of(exc: Exception) -> str:
     """The answer's `code: message`, or boto3's text in one line where there was no answer."""
     if isinstance(exc, ResponseParserError):
-        return f"the answer can't be read: {str(exc).splitlines()[0]}"
+        return f"the answer can't be read: {(str(exc).splitlines() or [type(exc).__name__])[0]}"
     if not isinstance(exc, ClientError):
         return " ".join(str(exc).split())
     said = str(exc.response.get("Error", {}).get("Message", "")).strip() or "no message"

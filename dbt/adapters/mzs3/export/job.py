@@ -239,7 +239,8 @@ def _with_remains(
         listed = "".join(f"\n  - {uri}" for uri in exc.spared)
         told.append(
             "No manifest names any file of this export; but objects of such names stay, as their "
-            f"ETags are not its own. Remove each that nothing else has written:{listed}"
+            "ETags do not tell that this run has written them. Remove each that nothing else has "
+            f"written:{listed}"
         )
     elif left is None:
         told.append("Nothing of this export is visible, and no upload is left open")

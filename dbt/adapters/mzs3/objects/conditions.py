@@ -81,6 +81,12 @@ def note_comparing(prefix: Prefix, compares: bool) -> None:
     _known[_store("intent", prefix)] = compares
 
 
+def is_amazon_s3(prefix: Prefix) -> bool:
+    """Whether the prefix's bucket is one of Amazon S3 itself, by the host that is asked."""
+    host = urlsplit(str(prefix.client.meta.endpoint_url)).hostname or ""
+    return _AMAZON_S3.fullmatch(host) is not None
+
+
 def heeds_conditional_delete(prefix: Prefix) -> bool:
     """Whether a DELETE with the `If-Match` of another ETag keeps the object, as Amazon S3 does;
     tried once per process, if need be with an object of one byte that no source takes.
@@ -88,8 +94,7 @@ def heeds_conditional_delete(prefix: Prefix) -> bool:
     It need not be atomic, as `compares_before_deleting` asks. Raises S3Error, which names the
     permissions.
     """
-    endpoint = str(prefix.client.meta.endpoint_url)
-    if _AMAZON_S3.fullmatch(urlsplit(endpoint).hostname or ""):
+    if is_amazon_s3(prefix):
         return True
     # The last part is that of a record which neither a source's listing nor its queue takes for an
     # object, whatever the pattern; the first one is what exports and Spark pass over.

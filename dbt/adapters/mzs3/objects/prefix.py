@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 
 from dbt.adapters.mzs3.aws.body import get_object
 from dbt.adapters.mzs3.aws.failures import (
+    CONFLICT_CODES,
     AwsFailure,
     describe,
     error_code,
@@ -223,7 +224,7 @@ def _tried_again(request: Callable[..., Any], **arguments: Any) -> Any:
             return request(**arguments)
         except ClientError as exc:
             about = exc.response.setdefault("ResponseMetadata", {})  # type: ignore[typeddict-item]
-            is_conflict = error_code(exc) == "ConditionalRequestConflict"
+            is_conflict = error_code(exc) in CONFLICT_CODES
             if was_repeated:  # then one that this answer is not about may take effect
                 about["RetryAttempts"] = max(1, about.get("RetryAttempts", 0))
             if not is_conflict or attempt == _CONFLICTS:

@@ -6,9 +6,11 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 from dbt.adapters.mzs3.aws.failures import (
+    CONFLICT_CODES,
     UNMET_CODES,
     AwsFailure,
     error_code,
@@ -16,9 +18,12 @@ from dbt.adapters.mzs3.aws.failures import (
     is_missing,
 )
 from dbt.adapters.mzs3.errors import LocationError
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
 
 _MD5 = re.compile("[0-9a-f]{32}")
+# The pauses before a completion is asked for again, where another request for the key is in its
+# way: that may be this run's own, whose connection broke, and S3 may take a minute for many parts.
+_PAUSES_S = (2.0, 5.0, 10.0, 20.0, 30.0)
 
 
 @dataclass(frozen=True)
@@ -52,61 +57,141 @@ class TakenError(LocationError):
         )
 
 
-def complete(prefix: Prefix, file: PendingFile, *, instead_of: str | None = None) -> str | None:
-    """Complete the upload, idempotently: the object's ETag, or None if the upload is gone.
+class KnownEtags:
+    """What is known of the ETags that a store gives to completed uploads, under one encryption.
 
-    It replaces nothing but an object whose ETag is `instead_of`, as far as the store heeds
-    conditions. The ETag is empty if the upload was completed before: see `is_completed`. Raises
-    TakenError, and AwsFailure.
+    `numbered`: they end with the number of parts, as on Amazon S3. `are_md5s`: those of objects
+    that are put at once are MD5s, so that those of parts are. `by_key` were answered to this run.
     """
-    replaced = {"IfNoneMatch": "*"} if instead_of is None else {"IfMatch": instead_of}
-    try:
-        return prefix.complete(file.key, file.upload_id, file.etags, **replaced)
-    except AwsFailure as exc:
-        if error_code(exc) in UNMET_CODES:
-            if not _is_made_of(prefix, file):
-                raise TakenError(prefix, file.key) from exc
-            return ""  # by an earlier request, of this run or another one
-        if instead_of is not None and error_code(exc) == "NoSuchKey":
-            return complete(prefix, file)  # what was to be replaced is gone, so the name is free
-        # A store may say so of an upload that another run is completing or aborting just now.
-        if not is_missing(exc) and error_code(exc) != "InvalidPart":
-            raise
-        return "" if is_completed(prefix, file, instead_of=instead_of) else None
+
+    def __init__(self, *, numbered: bool = False) -> None:
+        self.numbered = numbered
+        self.are_md5s = False
+        self.by_key: dict[str, str] = {}
+        self._were_seen_to_follow: bool | None = None
+
+    @property
+    def follow(self) -> bool:
+        """Whether they are S3's formula of the parts' ETags: as was seen, else as S3 has it."""
+        seen = self._were_seen_to_follow
+        return self.are_md5s if seen is None else seen
+
+    def note(self, file: PendingFile, answered: str) -> None:
+        """Learn from the answer to a completion, which is empty where the store says none."""
+        if etag := answered.strip('"'):
+            self.by_key[file.key] = etag
+            self.numbered |= _is_numbered(etag, file)
+            self._were_seen_to_follow = etag == multipart_etag(file.etags)
 
 
-def _is_made_of(prefix: Prefix, file: PendingFile) -> bool:
-    """Whether the object that has the file's name is the file's completed upload.
+def is_file(
+    found: ListedObject | None,
+    file: PendingFile,
+    known: KnownEtags,
+    *,
+    instead_of: str | None = None,
+) -> bool | None:
+    """Whether an object that has the file's name is the file's completed upload; None if unknown.
 
-    Its ETag tells, where the store follows S3's formula; else that the upload is gone, or where a
-    run may not ask for that, the number of parts.
+    The only judge of that. `docs/commit.md` says why each piece of evidence holds.
     """
-    found = prefix.find(file.key)
     if found is None or found.size != file.bytes:
         return False
-    etag = found.etag.strip('"')
-    if etag == multipart_etag(file.etags):
+    etag, formula = found.etag.strip('"'), multipart_etag(file.etags)
+    if etag in {formula, known.by_key.get(file.key)}:
         return True
+    if found.etag == instead_of:
+        return False  # the old file
+    if not _is_numbered(etag, file):
+        return False if known.numbered else None
+    return False if known.follow and formula is not None else None
+
+
+def _is_numbered(etag: str, file: PendingFile) -> bool:
+    return etag.endswith(f"-{len(file.etags)}")
+
+
+def look(
+    prefix: Prefix, file: PendingFile, known: KnownEtags, *, instead_of: str | None = None
+) -> tuple[ListedObject | None, bool | None]:
+    """What has the file's name, and `is_file` of it.
+
+    Where its ETag does not tell, an upload that is still open does: none is that was completed.
+    Raises AwsFailure.
+    """
+    found = prefix.find(file.key)
+    verdict = is_file(found, file, known, instead_of=instead_of)
+    if verdict is None and _is_open(prefix, file):
+        verdict = False
+    return found, verdict
+
+
+def _is_open(prefix: Prefix, file: PendingFile) -> bool:
+    """Whether the upload is surely not completed; a run may lack the permission to ask."""
     try:
         prefix.parts_of(file.key, file.upload_id)
     except AwsFailure as exc:
-        if is_denied(exc):
-            return etag.endswith(f"-{len(file.etags)}")
-        if not is_missing(exc):
-            raise
-        return True
-    return False
+        if is_missing(exc) or is_denied(exc):
+            return False
+        raise
+    return True
 
 
-def is_completed(prefix: Prefix, file: PendingFile, *, instead_of: str | None = None) -> bool:
-    """Whether the upload, which is gone, was completed, as far as the object's size tells.
+def complete(
+    prefix: Prefix,
+    file: PendingFile,
+    *,
+    instead_of: str | None = None,
+    known: KnownEtags | None = None,
+) -> str | None:
+    """Complete the upload, idempotently: the object's ETag, or None if the upload is gone.
 
-    Where it was to replace an object, whose ETag is `instead_of`, another ETag tells too.
+    It replaces nothing but an object whose ETag is `instead_of`, as far as the store heeds
+    conditions. The ETag is empty if the object is there already, or that is unknown, but not
+    refuted: see `is_file`. Raises TakenError, and AwsFailure, of which only the `operation_name`
+    tells whether the completion was refused.
     """
-    found = prefix.find(file.key)
-    if found is None or found.size != file.bytes:
-        return False
-    return found.etag != instead_of or found.etag.strip('"') == multipart_etag(file.etags)
+    known = KnownEtags() if known is None else known
+    conditions: list[dict[str, str]] = [{"IfNoneMatch": "*"}, {"IfNoneMatch": "*"}, {}]
+    if instead_of is not None:
+        conditions.insert(0, {"IfMatch": instead_of})
+    for condition in conditions:
+        try:
+            answered = _answer(prefix, file, condition)
+        except AwsFailure as exc:
+            refused = exc
+        else:
+            known.note(file, answered)
+            return answered
+        is_unmet = error_code(refused) in UNMET_CODES
+        if error_code(refused) == "NoSuchKey" and "IfMatch" in condition:
+            continue  # what was to be replaced is gone, so the name is free
+        # A store may say so of an upload that another run is completing or aborting just now.
+        if not is_unmet and not is_missing(refused) and error_code(refused) != "InvalidPart":
+            raise refused
+        known.numbered |= is_unmet  # so has every store that was seen to heed these conditions
+        found, verdict = look(prefix, file, known, instead_of=instead_of)
+        if verdict is not False:
+            return ""
+        if found is not None and (is_unmet or found.etag != instead_of):
+            raise TakenError(prefix, file.key) from refused
+        if not is_unmet:
+            return None
+        # Nothing is there. It was removed just now; or the store takes a name that was deleted
+        # for one that is in use, says so once more, and has nothing that would be replaced.
+    raise refused
+
+
+def _answer(prefix: Prefix, file: PendingFile, condition: Mapping[str, str]) -> str:
+    """The ETag of the completed upload; waits while another request for the key is under way."""
+    for pause in _PAUSES_S:
+        try:
+            return prefix.complete(file.key, file.upload_id, file.etags, **condition)
+        except AwsFailure as exc:
+            if error_code(exc) not in CONFLICT_CODES:
+                raise
+        Event().wait(pause)
+    return prefix.complete(file.key, file.upload_id, file.etags, **condition)
 
 
 def multipart_etag(etags: Sequence[str]) -> str | None:

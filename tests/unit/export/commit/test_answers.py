@@ -137,7 +137,7 @@ def test_a_completion_that_is_refused_each_time_does_not_keep_the_location(s3: M
 
     def before(action: str, key: str) -> None:
         if action == "CompleteMultipartUpload":
-            raise failure("AccessDenied")
+            raise failure("AccessDenied", action)
 
     s3.before = before
     assert recover(prefix(s3), deletes=True).finished is None

@@ -22,9 +22,11 @@ from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
     PendingExport,
+    StaleFilesError,
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, require_empty, to_json
+from dbt.adapters.mzs3.objects.conditions import is_amazon_s3
 from dbt.adapters.mzs3.objects.prefix import (
     ListedObject,
     Prefix,
@@ -33,11 +35,12 @@ from dbt.adapters.mzs3.objects.prefix import (
     map_concurrently,
 )
 from dbt.adapters.mzs3.upload.pending import (
+    KnownEtags,
     PendingFile,
     TakenError,
     complete,
-    is_completed,
-    multipart_etag,
+    is_file,
+    look,
 )
 
 
@@ -48,11 +51,11 @@ class Effects:
         self._prefix = prefix
         self.pending = pending
         self.spared: tuple[str, ...] = ()
-        """The URIs of objects that `delete_visible` took for somebody else's."""
+        """The keys of objects that `delete_visible` did not know to be this commit's."""
         self.refusal: str | None = None
         """Why an upload could not be completed, and never will be."""
-        self._etags: dict[str, str] = {}  # by key, as S3 answered to the completion
-        self._taken: set[str] = set()  # keys of objects that surely are not the files
+        self.known = KnownEtags(numbered=is_amazon_s3(prefix))
+        self._taken: set[str] = set()  # keys that an error has told of as taken
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
         """The names of keys, or of all files, relative to the location."""
@@ -92,19 +95,17 @@ class Effects:
         return all(map_concurrently(self.pending.files, self._is_completed))
 
     def _is_completed(self, file: PendingFile) -> bool:
+        in_place = self.pending.in_place
         try:
-            etag = complete(self._prefix, file, instead_of=self.pending.in_place)
+            return complete(self._prefix, file, instead_of=in_place, known=self.known) is not None
         except TakenError:
             self._taken.add(file.key)
             raise
-        if etag:
-            self._etags[file.key] = etag
-        return etag is not None
 
     @property
     def has_completed_all(self) -> bool:
         """Whether S3 has confirmed to this run that each upload is completed."""
-        return all(self._etags.get(file.key) for file in self.pending.files)
+        return all(file.key in self.known.by_key for file in self.pending.files)
 
     def complete_for_another(self) -> bool:
         """As `complete_all`, for the commit of another run, which may still be going."""
@@ -123,16 +124,27 @@ class Effects:
             self.refusal = str(exc)
             return False
         except AwsFailure as exc:
-            if not was_surely_refused(exc):
+            # Of the requests in there, this one alone is about the upload; the others only look.
+            asked = getattr(exc, "operation_name", "")
+            if asked != "CompleteMultipartUpload" or not was_surely_refused(exc):
                 raise
             doing = f"completing the upload of {self._prefix.uri_of(file.key)}"
             self.refusal = describe(exc, doing, self._prefix.permissions)
+        found, verdict = self._look(file)
+        if found is None or found.etag == self.pending.in_place:
+            self._end(file)
+            found, verdict = self._look(file)  # the other run may have come in between
+        return verdict is not False
+
+    def _look(self, file: PendingFile) -> tuple[ListedObject | None, bool | None]:
+        return look(self._prefix, file, self.known, instead_of=self.pending.in_place)
+
+    def _end(self, file: PendingFile) -> None:
         try:
             self._prefix.abort(file.key, file.upload_id)
         except AwsFailure as exc:
             aborting = describe(exc, "aborting it", permission_of(exc))
             raise CopyError(f"{self.refusal}; {aborting}") from exc
-        return is_completed(self._prefix, file, instead_of=self.pending.in_place)
 
     def is_visible(self) -> bool:
         """Whether the manifest is of this commit, or one that keeps some of its files.
@@ -171,8 +183,21 @@ class Effects:
             raise exc  # it could still be replaced: another request was faster
         return False
 
-    def delete_stale(self) -> list[str]:
-        """Delete what only the old manifest names; returns what could not be, and why."""
+    def delete_stale(self) -> None:
+        """Delete what only the old manifest names; raises StaleFilesError if some of it stays."""
+        try:
+            problems = self._stale_problems()
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the export is visible
+            problems = [f"removing them failed: {exc}"]
+        if problems:
+            listed = "".join(f"\n  - {problem}" for problem in problems)
+            raise StaleFilesError(
+                f"{self._prefix.uri}{MANIFEST} names the new export, whole; but files of the one "
+                f"before it are still there, for whoever lists the location:{listed}\nThe next "
+                "run to this location tries again to remove them"
+            )
+
+    def _stale_problems(self) -> list[str]:
         if not self.pending.stale:
             return []
         try:
@@ -187,7 +212,7 @@ class Effects:
         return abort_all(self._prefix, [(f.key, f.upload_id) for f in self.pending.files])
 
     def delete_visible(self) -> list[str]:
-        """Delete visible files, if they are ours; returns what could not be deleted, and why."""
+        """Delete visible files that surely are ours; returns what could not be, and why."""
         try:
             # Of runs that began at one time, another may have committed files of these names.
             named = _keys_of(_parsed(self._prefix.read(MANIFEST)))
@@ -197,17 +222,14 @@ class Effects:
             doing = f"reading {self._prefix.uri}"
             return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
         visible = [found for found in visible if found.size == files[found.key].bytes]
-        ours = [found.key for found in visible if self._may_be(files[found.key], found)]
-        self.spared = tuple(self._prefix.uri_of(f.key) for f in visible if f.key not in ours)
+        ours = [found.key for found in visible if is_file(found, files[found.key], self.known)]
+        self.spared = tuple(found.key for found in visible if found.key not in ours)
         return delete_all(self._prefix, ours)
 
-    def _may_be(self, file: PendingFile, found: ListedObject) -> bool:
-        """Whether an object is the file's completed upload, as far as its ETag tells."""
-        if file.key in self._taken:
-            return False
-        # Stores follow S3's formula or not, and S3 itself does not for every encryption.
-        etags = {self._etags.get(file.key, "").strip('"'), multipart_etag(file.etags) or ""} - {""}
-        return not etags or found.etag.strip('"') in etags
+    @property
+    def told_spared(self) -> list[str]:
+        """The URIs of the spared, but for those that an error has told of."""
+        return [self._prefix.uri_of(key) for key in self.spared if key not in self._taken]
 
     def overtaken(self) -> str:
         """The error for a run that another one was faster than."""

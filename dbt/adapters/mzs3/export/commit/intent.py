@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -91,10 +92,20 @@ class CommitIntent:
 
 @dataclass(frozen=True)
 class Version:
-    """An intent as it is in S3, with its ETag."""
+    """An intent as it is in S3, with its ETag; `has_md5`: that is the MD5 of its bytes.
+
+    Then ETags are MD5s in this bucket, with the encryption of this export's objects.
+    """
 
     intent: CommitIntent
     etag: str
+    has_md5: bool = field(default=False, compare=False)
+
+    @classmethod
+    def of(cls, intent: CommitIntent, body: bytes, etag: str) -> Version:
+        """The version that has this content and ETag."""
+        md5 = hashlib.md5(body, usedforsecurity=False).hexdigest()
+        return cls(intent, etag, etag.strip('"') == md5)
 
 
 class ChangedError(Exception):
@@ -150,7 +161,7 @@ def read_intent(prefix: Prefix) -> Version | None:
             url.startswith(prefix.uri) for url in urls
         ):
             raise ValueError("it names files elsewhere")
-    return Version(intent, found[1])
+    return Version.of(intent, *found)
 
 
 def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
@@ -183,7 +194,7 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
     condition = {"IfMatch": instead_of.etag} if instead_of else {"IfNoneMatch": "*"}
     try:
         written = on_condition(partial(prefix.write, COMMITTING, body), **condition)
-        return Version(intent, written)
+        return Version.of(intent, body, written)
     except AwsFailure as exc:
         # A change that S3 has made may be refused all the same, as boto3 has asked for it twice.
         was_refused = error_code(exc) in UNMET_CODES | CONFLICT_CODES or is_missing(exc)
@@ -194,12 +205,12 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
         except AwsFailure as second:
             raise UnansweredError(second) from exc
         if found is not None and found[0] == body:
-            return Version(intent, found[1])
+            return Version.of(intent, *found)
         if not was_refused or (found and instead_of and found[1] == instead_of.etag):
             raise  # nobody has changed it: S3 had another request for it at each attempt
         changed = None
         with contextlib.suppress(ValueError):  # of content that no commit writes
-            changed = Version(CommitIntent.from_json(found[0]), found[1]) if found else None
+            changed = Version.of(CommitIntent.from_json(found[0]), *found) if found else None
         raise ChangedError(changed) from exc
 
 

@@ -16,7 +16,6 @@ from dbt.adapters.mzs3.export.commit.intent import (
     CommitError,
     CommitIntent,
     PendingExport,
-    StaleFilesError,
     State,
     UnansweredError,
     Version,
@@ -31,8 +30,8 @@ from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.objects.prefix import Prefix, map_concurrently
 
 _GONE = (
-    "uploads of this run are gone; another run to this location, or a lifecycle rule of the "
-    "bucket, has aborted them"
+    "uploads of this run are gone; another run to this location, a lifecycle rule of the bucket, "
+    "or S3, because of another write to the name, has aborted them. Run again"
 )
 _NEXT_RUN = "the next run to this location finishes the export, or undoes it"
 
@@ -63,7 +62,18 @@ class Commit:
         self._deletes = deletes
         self._compares = compares
         self._writer = str(pending.manifest["run_id"])
-        self._version: Version | None = None
+        self._seen: Version | None = None
+
+    @property
+    def _version(self) -> Version | None:
+        """The version of the intent that this run goes on from; None before it has claimed."""
+        return self._seen
+
+    @_version.setter
+    def _version(self, version: Version | None) -> None:
+        if self._seen is None and version is not None:
+            self._effects.known.are_md5s = version.has_md5  # as written beside the files
+        self._seen = version
 
     @classmethod
     def found(cls, prefix: Prefix, version: Version, *, deletes: bool) -> Commit:
@@ -106,7 +116,7 @@ class Commit:
             make_visible()
         except Exception as exc:  # noqa: BLE001 - whatever it is, it is decided
             self._undo_unless_visible(exc)
-        self._delete_stale()
+        self._effects.delete_stale()
         later(self._close)
 
     def recover(self) -> bool:
@@ -129,7 +139,7 @@ class Commit:
             if problems := self._roll_back():
                 raise CommitError("a commit that can't go forward is not undone yet", problems)
             return False
-        self._delete_stale()
+        self._effects.delete_stale()
         self._close()
         return True
 
@@ -240,7 +250,7 @@ class Commit:
         except Exception as second:  # noqa: BLE001 - the first failure is the one to tell
             may_be = f"{second}; files that this run has completed may be there"
             problems = [may_be] if self._version else []
-        if isinstance(exc, LocationError) and not problems and not self._effects.spared:
+        if isinstance(exc, LocationError) and not problems and not self._effects.told_spared:
             raise exc
         if isinstance(exc, Exception):
             raise self._failed(exc, problems) from exc
@@ -248,7 +258,7 @@ class Commit:
 
     def _failed(self, exc: Exception, remains: list[str]) -> CommitError:
         reason = describe_failure(exc, f"committing {self._prefix.uri}")
-        return CommitError(reason, remains, self._effects.spared)
+        return CommitError(reason, remains, self._effects.told_spared)
 
     def _left_by(self, exc: BaseException) -> list[str]:
         """What a claim without an answer may have left."""
@@ -347,20 +357,6 @@ class Commit:
                     return
                 left = self._undone()
         raise self._failed(exc, left) from exc
-
-    def _delete_stale(self) -> None:
-        """Delete what only the old manifest names."""
-        try:
-            problems = self._effects.delete_stale()
-        except Exception as exc:  # noqa: BLE001 - whatever it is, the export is visible
-            problems = [f"removing them failed: {exc}"]
-        if problems:
-            listed = "".join(f"\n  - {problem}" for problem in problems)
-            raise StaleFilesError(
-                f"{self._prefix.uri}{MANIFEST} names the new export, whole; but files of the one "
-                f"before it are still there, for whoever lists the location:{listed}\nThe next "
-                "run to this location tries again to remove them"
-            )
 
     def _close(self) -> None:
         """Free the location for the next commit, where nothing is left to be done."""
