@@ -51,7 +51,7 @@ class Request:
             case "PUT" if "partNumber" in self.query:
                 return "UploadProbe" if "/_mzs3_" in self.key else "UploadPart"
             case "PUT":
-                return "PutObject"
+                return "CopyObject" if "x-amz-copy-source" in self.headers else "PutObject"
             case "DELETE" if "uploadId" in self.query:
                 return "AbortMultipartUpload"
             case "DELETE":
@@ -74,7 +74,7 @@ Rule = Callable[[Request], "bool | str"]
 
 def has_no_condition(request: Request) -> bool:
     """What the policy of a bucket refuses that demands conditions: see docs/permissions.md."""
-    makes_object = request.action in {"PutObject", "CompleteMultipartUpload"}
+    makes_object = request.action in {"PutObject", "CopyObject", "CompleteMultipartUpload"}
     conditions = {"if-none-match", "if-match"}.intersection(request.headers)
     return makes_object and "tagging" not in request.query and not conditions
 

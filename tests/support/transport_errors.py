@@ -14,7 +14,7 @@ from typing import Any
 import botocore.parsers
 import s3transfer.exceptions
 import urllib3.exceptions
-from botocore.exceptions import BotoCoreError, HTTPClientError
+from botocore.exceptions import BotoCoreError, HTTPClientError, IncompleteReadError
 
 AT_ONCE, IN_MIDDLE, AT_END, ON_ASKING, ON_CLOSING = "start", "middle", "end", "request", "close"
 PLACES = (ON_ASKING, AT_ONCE, IN_MIDDLE, AT_END, ON_CLOSING)
@@ -53,7 +53,7 @@ RESUMED = tuple(
     one
     for one in CLASSES.values()
     if not issubclass(one, (BotoCoreError, botocore.parsers.ResponseParserError))
-    or issubclass(one, HTTPClientError)
+    or issubclass(one, (HTTPClientError, IncompleteReadError))
 )
 """Those after which the same request may well succeed."""
 
@@ -108,6 +108,7 @@ class FailingS3:
     def __init__(self, data: bytes, place: str, error: Exception, times: int = 1) -> None:
         self._data, self._place, self._error = data, place, error
         self._left = times
+        self.failed = 0
 
     def get_object(self, *, Range: str = "", **_: Any) -> dict[str, Any]:
         first, _, last = Range.removeprefix("bytes=").partition("-")
@@ -115,6 +116,7 @@ class FailingS3:
         part, place = self._data[start:end], ""
         if self._left:
             self._left -= 1
+            self.failed += 1
             place = self._place
         if place == ON_ASKING:
             raise self._error

@@ -9,10 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.transport_errors import CLASSES, ON_CLOSING, PLACES, RESUMED, FailingS3, made
+from support.answering import Answering
+from support.transport_errors import (
+    CLASSES,
+    ON_ASKING,
+    ON_CLOSING,
+    PLACES,
+    RESUMED,
+    FailingS3,
+    made,
+)
 
 import dbt.adapters.mzs3.errors as anchor
 from dbt.adapters.mzs3.aws import check
+from dbt.adapters.mzs3.aws.client import s3_client
+from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.csv_source.executor.object_error import ObjectError
@@ -116,6 +127,38 @@ def test_what_breaks_once_is_resumed(read: Read, place: str) -> None:
         else:
             assert found == DATA, kind
     assert wrong == {}
+
+
+@every_resuming
+def test_what_would_fail_again_is_not_asked_for_again(read: Read) -> None:
+    """Such as a request without keys, or one with arguments that are none."""
+    tried = {}
+    for name, kind in CLASSES.items():
+        client = FailingS3(DATA, ON_ASKING, made(kind), times=99)
+        with contextlib.suppress(READERS[read]):
+            read(client)
+        tried[name] = client.failed
+    resumed = {name for name, times in tried.items() if times > 1}
+    assert resumed == {name for name, kind in CLASSES.items() if kind in RESUMED}
+    assert {"botocore.exceptions.NoCredentialsError"} <= {*CLASSES} - resumed
+
+
+@every_reader
+def test_an_answer_that_is_none_of_s3_says_so(read: Read) -> None:
+    page = "<!DOCTYPE html><html><body>Console<br></body></html>"
+    with Answering(lambda _: (200, page)) as server:
+        connection = AwsConnection(
+            endpoint=server.endpoint,
+            addressing_style="path",
+            access_key_id="testing",
+            secret_access_key="testing",
+        )
+        with pytest.raises(READERS[read]) as raised:
+            read(s3_client(connection, max_attempts=1))
+    exc = raised.value
+    text = str(exc) if isinstance(exc, Mzs3Error) else describe(exc, "reading it")
+    assert "the answer has no ETag; it is not S3's, but a proxy's, say" in text
+    assert len(server.asked) == 1
 
 
 @every_place

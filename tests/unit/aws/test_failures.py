@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+from botocore.parsers import ResponseParserError
 
-from dbt.adapters.mzs3.aws.failures import RoleError, describe, is_denied, is_missing
+from dbt.adapters.mzs3.aws.failures import (
+    RoleError,
+    describe,
+    is_denied,
+    is_missing,
+    permission_of,
+    reason_of,
+)
 
 
 def refusal(code: str, message: str = "No.") -> ClientError:
@@ -64,3 +72,19 @@ def test_another_region_is_named_where_s3_names_it(answer: Any, says: str) -> No
 def test_a_role_error_travels_with_its_text() -> None:
     failure = pickle.loads(pickle.dumps(RoleError(reason="the role could not be assumed")))
     assert describe(failure, "listing") == "listing failed: the role could not be assumed"
+
+
+def test_an_answer_that_can_not_be_read_and_of_which_nothing_is_said_is_told_of() -> None:
+    assert reason_of(ResponseParserError()) == "the answer can't be read: ResponseParserError"
+
+
+@pytest.mark.parametrize(
+    ("operation", "needs"),
+    [
+        ("CompleteMultipartUpload", "s3:PutObject; with If-Match also s3:GetObject"),
+        ("ListParts", "s3:ListMultipartUploadParts"),
+    ],
+)
+def test_what_a_commit_asks_has_its_permission(operation: str, needs: str) -> None:
+    denied = ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, operation)
+    assert permission_of(denied) == needs

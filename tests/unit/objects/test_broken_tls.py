@@ -79,12 +79,19 @@ class DamagingS3:
                 plain, _ = self._listening.accept()
                 with contextlib.suppress(OSError), plain:
                     below = os.dup(plain.fileno())
-                    with self._context.wrap_socket(plain, server_side=True) as connection:
-                        self._answer(connection, below)
-                    os.close(below)
+                    try:
+                        with self._context.wrap_socket(plain, server_side=True) as connection:
+                            self._answer(connection, below)
+                    finally:
+                        os.close(below)
 
     def _answer(self, connection: ssl.SSLSocket, below: int) -> None:
-        request = connection.recv(65536).decode()
+        received = b""
+        while not received.endswith(b"\r\n\r\n"):
+            if not (more := connection.recv(65536)):
+                return  # the client has given up
+            received += more
+        request = received.decode()
         sent = [line.split("=")[1] for line in request.split("\r\n") if line.startswith("Range")]
         self.asked.append(sent[0] if sent else "")
         start = int(sent[0].split("-")[0]) if sent else 0

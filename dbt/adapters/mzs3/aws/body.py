@@ -20,6 +20,12 @@ class TransportError(BotoCoreError):
     fmt = "{reason}"
 
 
+class AnswerError(BotoCoreError):
+    """What was answered can't be S3's, as it lacks a header that each answer of it has."""
+
+    fmt = "the answer has no {header}"
+
+
 @contextlib.contextmanager
 def transport() -> Iterator[None]:
     """Raises whatever the block raises as an AwsFailure; it holds nothing but calls of boto3.
@@ -55,10 +61,13 @@ class Body:
 
 
 def get_object(client: S3Client, **request: Any) -> dict[str, Any]:
-    """The answer to a GetObject, with a Body; raises AwsFailure, and nothing else.
+    """The answer to a GetObject, with a Body and an ETag; raises AwsFailure, and nothing else.
 
     Nobody else asks for objects: a test holds that.
     """
     with transport():
         answer: Any = client.get_object(**request)
+    if "ETag" not in answer:
+        Body(answer["Body"]).close()
+        raise AnswerError(header="ETag")
     return {**answer, "Body": Body(answer["Body"])}

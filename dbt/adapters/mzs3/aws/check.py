@@ -208,7 +208,8 @@ LIST_PARTS = Permission(
     "list the parts of an upload",
     "s3:ListMultipartUploadParts",
     False,
-    "on_existing: resume, to send only what is missing",
+    "on_existing: resume, to send only what is missing, and for telling a file from somebody "
+    "else's object of its name under encryption: aws:kms",
 )
 PUT = Permission("put an object", "s3:PutObject", True, "every export, to write its manifest")
 GET = Permission(

@@ -105,7 +105,7 @@ _ADVICE = {
     frozenset({"EndpointConnectionError", "ConnectTimeoutError"}): (
         "; check the endpoint and the region under aws_connections in the profile"
     ),
-    frozenset({"ResponseParserError"}): (
+    frozenset({"ResponseParserError", "AnswerError"}): (
         "; it is not S3's, but a proxy's, say, or of a page for people: check the endpoint under "
         "aws_connections in the profile"
     ),

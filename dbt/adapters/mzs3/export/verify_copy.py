@@ -29,7 +29,12 @@ from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, read_ex
 from dbt.adapters.mzs3.formats.format import ExportFormat
 from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
-from dbt.adapters.mzs3.objects.reader import ObjectStream, RandomAccessFile, ReplacedError
+from dbt.adapters.mzs3.objects.reader import (
+    ObjectStream,
+    RandomAccessFile,
+    ReplacedError,
+    WrongPartError,
+)
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
 _THREADS = 8
@@ -196,7 +201,7 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
     file = ObjectFile(prefix, listed)
     try:
         found = content_of(file, entry.format)
-    except (ReplacedError, *AwsFailure, OSError) as exc:
+    except (ReplacedError, WrongPartError, *AwsFailure) as exc:
         yield _unreadable(exc)
         return
     finally:
@@ -230,7 +235,7 @@ def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
         rows = file_format.count_rows(pa.PythonFile(file, mode="r"))
     except (OSError, pa.ArrowException, ValueError) as exc:
         if file.failure is not None:
-            raise
+            raise file.failure from exc
         problem = f"none that can be counted: {exc}"
     return Content(file.sha256(), rows, problem)
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import HTTPClientError, IncompleteReadError
 
-from dbt.adapters.mzs3.aws.body import Body, TransportError, get_object
+from dbt.adapters.mzs3.aws.body import AnswerError, Body, TransportError, get_object
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MAX_RESUMES = 4
 FIRST_PAUSE_S = 0.2
 _READ_BYTES = 1024 * 1024
+# After these the same request may well succeed; not without keys, say, or with wrong arguments.
+_BROKEN = (TransportError, HTTPClientError, IncompleteReadError)
 
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)
 
@@ -137,7 +139,7 @@ class ObjectStream:
             except (ReplacedError, WrongPartError):
                 self.close()
                 raise
-            except BotoCoreError:
+            except _BROKEN:
                 self.close()
                 failures += 1
                 if failures > MAX_RESUMES:
@@ -191,6 +193,8 @@ class ObjectStream:
             )
         if not self.position and not self.span:
             # Of later answers one may be a shorter part; then the next is asked for.
+            if "ContentLength" not in answer:
+                raise AnswerError(header="Content-Length")
             self._end = answer["ContentLength"]
         self.etag = etag
         return self._body

@@ -103,6 +103,23 @@ def test_uploads_that_are_known_go_and_so_do_their_objects(prefix: Prefix) -> No
     assert left(prefix) == []
 
 
+def test_what_something_else_has_written_stays_and_is_told(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [opened(prefix, OURS, part) for part in range(3)]
+    for file in files[::2]:
+        prefix.client.put_object(Bucket="acme", Key=file.key, Body=b"#")
+    monkeypatch.setattr(batch, "upload", lambda *_: (files, 3, 0))
+    monkeypatch.setattr(batch, "speculates", lambda _: False)
+    with pytest.raises(ShardError) as raised:
+        written(prefix, lambda: None)
+    theirs = [file.key for file in files[::2]]
+    assert left(prefix) == theirs
+    listed = ", ".join(f"s3://acme/{key}" for key in theirs)
+    assert f"something else than this run has written {listed}" in str(raised.value)
+    assert str(raised.value).count("Run again") == 1
+
+
 def test_what_can_not_be_cleaned_up_is_told(prefix: Prefix) -> None:
     files = [opened(prefix, OURS, 0)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import proof_of_writing
 from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, check_count, reported
-from dbt.adapters.mzs3.upload.pending import PendingFile, complete
+from dbt.adapters.mzs3.upload.pending import PendingFile, TakenError, complete
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
@@ -80,7 +80,7 @@ def write_batch(
         stopped = cancelled is not None and cancelled.is_set() and executor_error(exc) is None
         ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
         text = followed_by(f"{doing} {ended}", "The shard is what it was")
-        left = clean_up(prefix, spec.prefix, files)
+        left = clean_up(prefix, spec.prefix, files, keeps=getattr(exc, "keys", ()))
         if lost is not None and (open_yet := lost.abort_after_commit(speculative=True)):
             left = f"{left}; {open_yet}" if left else open_yet
         raise ShardError(f"{text}. {left}" if left else text) from exc
@@ -121,10 +121,30 @@ def upload(
     raise ShardError(COMPUTED_TWICE)
 
 
+class TakenNamesError(ShardError):
+    """Something else has written objects of the names of a batch's files; `keys` are those."""
+
+    def __init__(self, prefix: Prefix, keys: Sequence[str]) -> None:
+        self.keys = keys
+        listed = ", ".join(map(prefix.uri_of, keys))
+        super().__init__(
+            f"something else than this run has written {listed}, in a folder of this run's own; "
+            "it stays, and no reader of the shard sees it. Run again: that run has another folder"
+        )
+
+
 def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
     """Complete every upload; raises ShardError if one fails, while others may succeed."""
+    taken: list[str] = []
 
     def one(file: PendingFile) -> BatchFile:
+        try:
+            return completed(file)
+        except TakenError:
+            taken.append(file.key)
+            raise
+
+    def completed(file: PendingFile) -> BatchFile:
         if complete(prefix, file) is None:
             raise ShardError(
                 f"the upload of {prefix.uri_of(file.key)} is gone: something else than this run "
@@ -141,18 +161,29 @@ def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFil
 
     doing = f"completing the files of a batch at {prefix.uri}"
     with explained(doing, "s3:PutObject and s3:ListBucket", ShardError):
-        return tuple(map_concurrently(files, one))
+        try:
+            return tuple(map_concurrently(files, one))
+        except Exception as exc:
+            if not taken:
+                raise
+            raise TakenNamesError(prefix, sorted(taken)) from exc
 
 
-def clean_up(prefix: Prefix, folder: str, files: Sequence[PendingFile] | None) -> str | None:
+def clean_up(
+    prefix: Prefix,
+    folder: str,
+    files: Sequence[PendingFile] | None,
+    *,
+    keeps: Collection[str] = (),
+) -> str | None:
     """Abort a batch's uploads and remove the objects that they became; None, or what may be left.
 
-    `files` is None while only tasks know of uploads.
+    `files` is None while only tasks know of uploads; `keeps` are keys of others' objects.
     """
     if files is None:
         return left_by_tasks(prefix, folder)
     problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
-    objects = remove(prefix, [file.key for file in files])
+    objects = remove(prefix, [file.key for file in files if file.key not in keeps])
     if objects:
         listed = ", ".join(prefix.uri_of(key) for key in objects)
         problems.append(f"{listed} may be left, which no reader sees and compact_shard removes")
