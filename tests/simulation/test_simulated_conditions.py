@@ -208,6 +208,24 @@ def test_a_file_of_somebody_else_stays_that_whatever_s3_declines(commit: str, st
     assert found.exhaustively(most_faults=1).ends > 1
 
 
+class Kept(S3Model):
+    """Removes no upload because of a conflict: by what is open, runs know whose an object is."""
+
+    def declined(self, state: Bucket, request: Request) -> Mapping[str, tuple[Bucket, Failed]]:
+        found = super().declined(state, request)
+        return {word: answer for word, answer in found.items() if word != "in conflict, and gone"}
+
+
+@pytest.mark.parametrize("gone_first", [False, True])
+@every_commit
+def test_an_open_upload_tells_whose_a_file_is_where_etags_tell_nothing(
+    commit: str, gone_first: bool
+) -> None:
+    store = Kept(opaque=True, gone_first=gone_first)
+    for faults in [DECLINED], ["lost", "refused", "repeated"]:
+        assert intruded(commit, store=store, faults=faults).exhaustively(most_faults=1).ends > 1
+
+
 @pytest.mark.parametrize("store", ["unmet first", "ETags that tell nothing"])
 @pytest.mark.parametrize("commit", ["a first export", "an overwrite of a single file"])
 def test_a_file_of_somebody_else_comes_while_another_run_recovers(commit: str, store: str) -> None:
@@ -297,6 +315,15 @@ class TestAProtocolThatIsWrong:
         found = intruded("a first export", store=STORES["ETags that tell nothing"])
         with pytest.raises(AssertionError, match="is another run's"):
             found.exhaustively(most_faults=0)
+
+    def test_an_upload_whose_name_is_taken_is_aborted_though_nothing_is_decided(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        abort = Effects.abort
+        monkeypatch.setattr(Effects, "abort", lambda effects, **_: abort(effects))
+        found = intruded("an overwrite", store=Kept(opaque=True), faults=(DECLINED,))
+        with pytest.raises(AssertionError, match="is another run's"):
+            found.exhaustively(most_faults=1)
 
     def test_what_may_be_of_the_run_is_removed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def may_be(*given: Any) -> bool:

@@ -207,9 +207,13 @@ class Effects:
         stale = [key for key in self.pending.stale if key not in named]
         return delete_all(self._prefix, stale)
 
-    def abort(self) -> list[str]:
-        """Abort every upload; returns what could not be, and why."""
-        return abort_all(self._prefix, [(f.key, f.upload_id) for f in self.pending.files])
+    def abort(self, *, but_taken: bool = False) -> list[str]:
+        """Abort every upload; returns what could not be, and why.
+
+        `but_taken` keeps those whose names are taken open, which tells others whose the object is.
+        """
+        files = [f for f in self.pending.files if not (but_taken and f.key in self._taken)]
+        return abort_all(self._prefix, [(f.key, f.upload_id) for f in files])
 
     def delete_visible(self) -> list[str]:
         """Delete visible files that surely are ours; returns what could not be, and why."""

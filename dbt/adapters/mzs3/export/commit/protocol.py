@@ -304,8 +304,8 @@ class Commit:
     def _undecided(self, second: Exception) -> list[str]:
         cause = second.cause if isinstance(second, UnansweredError) else second
         text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
-        # Where an upload is gone, no other run can go forward either.
-        aborted = self._effects.abort() if is_denied(cause) else []
+        # Where an upload is gone, or a name taken, no other run can go forward either.
+        aborted = self._effects.abort(but_taken=True) if is_denied(cause) else []
         there = f"{self._prefix.uri}{COMMITTING}, and files that are there already"
         return [text, *aborted, f"{there}: {_NEXT_RUN}"]
 
