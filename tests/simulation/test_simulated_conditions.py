@@ -216,7 +216,7 @@ class Kept(S3Model):
         return {word: answer for word, answer in found.items() if word != "in conflict, and gone"}
 
 
-@pytest.mark.parametrize("gone_first", [False, True])
+@pytest.mark.parametrize("gone_first", [False, pytest.param(True, marks=pytest.mark.slow)])
 @every_commit
 def test_an_open_upload_tells_whose_a_file_is_where_etags_tell_nothing(
     commit: str, gone_first: bool
