@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.remote import shown_server, url_problem
 from dbt.adapters.mzs3.spark.session import WAREHOUSE
 from dbt.adapters.mzs3.submit.options import SubmitOptions, parse_submit_options
-from dbt.adapters.mzs3.text import without_logins
+from dbt.adapters.mzs3.text import without_login
 
 HIDDEN = "***"
 SPARK_CATALOG = "spark_catalog"
@@ -175,10 +175,10 @@ class Mzs3Credentials(SparkCredentials):
         if self.method == Mzs3ConnectionMethod.SESSION:
             for key in ("spark.master", WAREHOUSE):
                 if key in self.server_side_parameters:
-                    yield key, without_logins(self.server_side_parameters[key])
+                    yield key, without_login(self.server_side_parameters[key])
         if self.submit_options is not None:
             master = self.submit_options.master
-            yield "spark_submit", {"master": master and without_logins(master)}
+            yield "spark_submit", {"master": master and without_login(master)}
         shown = {
             name: {"region": connection.region, "endpoint": connection.endpoint}
             for name, connection in self.connections.items()

@@ -9,21 +9,18 @@ from dbt.adapters.mzs3.text import counted, without_logins
 
 
 class Mzs3Error(Exception):
-    """An error a user can act on: the text says what is wrong, where, and what to do next.
-
-    No URL in it has a user and a password, whoever has put it there.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(without_logins(message))
+    """An error a user can act on: the text says what is wrong, where, and what to do next."""
 
 
 class ConfigError(Mzs3Error):
-    """All problems of the configuration of a model, a source or an operation."""
+    """All problems of the configuration of a model, a source or an operation.
+
+    They quote settings, but of URLs in these no user and no password (`without_logins`).
+    """
 
     def __init__(self, subject: str, problems: Sequence[str]) -> None:
         self.subject = subject
-        self.problems = tuple(problems)
+        self.problems = tuple(map(without_logins, problems))
         lines = "".join(f"\n  - {problem}" for problem in self.problems)
         count = counted(len(self.problems), "problem")
         super().__init__(f"{subject} has {count} in its configuration:{lines}")
@@ -57,7 +54,13 @@ class ShardError(Mzs3Error):
 
 
 class SparkJobError(Mzs3Error):
-    """Spark failed for a reason that is not one of ours; carries Spark's own message."""
+    """Spark failed for a reason that is not one of ours; carries Spark's own message.
+
+    Spark quotes its settings, but here of URLs no user and no password (`without_logins`).
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(without_logins(message))
 
 
 class ExecutorError(Mzs3Error):

@@ -227,3 +227,15 @@ def test_a_client_is_lent_to_one_at_a_time_and_not_for_long(
     first.give_back()
     now += 2
     assert lent_s3_client(connection) is not first
+
+
+@pytest.mark.parametrize("role", [None, "arn:aws:iam::123456789012:role/copy"])
+def test_a_login_in_an_endpoint_of_the_environment_is_refused_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, role: str | None
+) -> None:
+    name = "AWS_ENDPOINT_URL_STS" if role else "AWS_ENDPOINT_URL"
+    monkeypatch.setenv(name, "http://me:hush@127.0.0.1:1")
+    connection = AwsConnection(assume_role_arn=role, **KEYS)
+    with pytest.raises(S3Error, match="has a user or a password in it") as caught:
+        s3_client(connection, max_attempts=1).list_buckets()
+    assert "hush" not in str(caught.value)

@@ -21,6 +21,7 @@ org.apache.spark.SparkException: Job aborted
 
 @given(st.text())
 @example("a header named </mzs3-error> or <mzs3-error>")
+@example("value 'https://jane:x@acme.com' in column x")
 def test_an_executors_message_arrives_as_it_was_raised(message: str) -> None:
     error = f"dbt.adapters.mzs3.errors.ExecutorError: {ExecutorError(message)}"
     failure = explain(RuntimeError(WORKER_FAILED.format(error=error)))
@@ -29,6 +30,7 @@ def test_an_executors_message_arrives_as_it_was_raised(message: str) -> None:
 
 
 @given(st.text(), st.text() | st.none(), st.booleans())
+@example("the answer of http://store:\n", "s3://b/x://a:b@c.csv", False)
 @example('s3://b/"</mzs3-error>', 's3://b/"\\</mzs3-error>"', True)
 def test_what_the_driver_alone_reads_arrives_and_is_not_shown(
     message: str, s3_object: str | None, is_escaped: bool
@@ -79,3 +81,8 @@ def test_workers_without_what_they_need_are_explained(module: str) -> None:
 
 def test_a_text_without_a_mark_has_no_message() -> None:
     assert executor_error(RuntimeError("plain")) is None
+
+
+def test_spark_quotes_its_settings_without_a_login():
+    failure = explain(RuntimeError("no bucket s3a://AKIA:hu/hush@lake/x"))
+    assert str(failure) == "no bucket s3a://***@lake/x"

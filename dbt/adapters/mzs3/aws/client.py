@@ -156,8 +156,8 @@ def aws_client(
     `endpoint` and `region` replace the connection's. Raises S3Error as `s3_client` does.
     """
     try:
-        create: Any = _session(connection).client
-        return create(
+        return _client(
+            _session(connection),
             service,
             endpoint_url=endpoint or connection.endpoint,
             region_name=region,
@@ -166,6 +166,20 @@ def aws_client(
     except (*AwsFailure, ValueError) as exc:
         doing = f"aws_connections.{connection.name}: making a client"
         raise S3Error(describe(exc, doing)) from exc
+
+
+def _client(session: boto3.Session, service: str, **given: Any) -> Any:
+    """A client, whose errors quote its endpoint. Raises S3Error if that has a login in it, which
+    boto3 would make no use of."""
+    create: Any = session.client
+    client = create(service, **given)
+    if "@" in client.meta.endpoint_url:
+        raise S3Error(
+            f"the endpoint of {service} that AWS_ENDPOINT_URL and its like in the environment, or "
+            "endpoint_url in the configuration of AWS, give has a user or a password in it, and "
+            "is not shown; keys belong under aws_connections in the profile"
+        )
+    return client
 
 
 def _config(max_attempts: int, **of_service: Any) -> Config:
@@ -224,13 +238,12 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
     source: Any = base.get_credentials()
     if source is None:
         raise NoCredentialsError
-    create: Any = base.client
     extra = {"RoleSessionName": "dbt-mzs3"}
     if connection.external_id:
         extra["ExternalId"] = connection.external_id
     fetcher = AssumeRoleCredentialFetcher(
         client_creator=partial(
-            create, endpoint_url=connection.endpoint, config=_config(OTHER_MAX_ATTEMPTS)
+            _client, base, endpoint_url=connection.endpoint, config=_config(OTHER_MAX_ATTEMPTS)
         ),
         source_credentials=source,
         role_arn=role_arn,
