@@ -12,6 +12,13 @@ ONE_NAME = "one name where spark.sql.caseSensitive is off, as it is by default"
 """What is wrong with two names: whoever reads them may have it off."""
 
 
+def shown_namesakes(first: str, second: str, what: str = "columns") -> str:
+    """Two names that are taken for one, in a message, and why that is."""
+    if first == second:
+        return f"two {what} named {first}"
+    return f"{what} {first} and {second}, which are {ONE_NAME}"
+
+
 def folded(name: str) -> str:
     """The name in a form that is equal for names that a lookup of Spark's takes for one.
 

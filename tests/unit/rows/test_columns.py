@@ -3,10 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-from pyspark.errors import PySparkValueError
+from pyspark.errors import AnalysisException, PySparkValueError
+from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
 from dbt.adapters.mzs3.formats.csv.format import CsvFormat
 from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, LogicalType
 from dbt.adapters.mzs3.formats.parquet import ParquetFormat
@@ -115,19 +116,20 @@ def test_times_with_more_digits_than_postgresqls_are_told_wherever_they_are():
 
 
 def test_fields_of_a_struct_must_have_names_of_their_own():
-    names = ("a", "A", "b", "ss", "\u017fs")
+    names = ("a", "A", "b", "ss", "\u017fs", "b")
     twice = T.StructType([T.StructField(name, LONG) for name in names])
     assert column_problems(columns(s=T.ArrayType(twice))) == [
         f"column s[] is a struct with fields {both}, which are {ONE_NAME}; rename one"
         for both in ("a and A", "ss and \u017fs")
-    ]
+    ] + ["column s[] is a struct with two fields named b; rename one"]
 
 
 def test_columns_of_which_spark_makes_a_view_that_it_cant_read():
     assert view_problems(columns(a=LONG, A=LONG, b=LONG)) == []
     both = T.StructType([T.StructField("a", LONG), T.StructField("a", LONG)])
-    [problem] = view_problems(both)
-    assert problem.startswith("the query has columns a and a, which are one name")
+    assert view_problems(both) == [
+        "the query has two columns named a, so that the model's view can't be read; rename one"
+    ]
     assert view_problems(columns(**dict.fromkeys(("ss", "b", "\u017fs", "SS"), LONG))) == [
         f"the query has columns ss and \u017fs, which are {ONE_NAME}, so that the model's "
         "view can't be read; rename one"
@@ -140,23 +142,43 @@ def test_what_a_change_does_not_concern_stays_the_reference_it_is():
         assert SIGNED.of(column, kind) is column
 
 
-def test_timestamps_of_more_digits_than_python_knows_are_told_by_their_columns():
+def of_no_python_type():
+    return PySparkValueError(
+        errorClass="CANNOT_PARSE_DATATYPE", messageParameters={"msg": "timestamp_ntz(9)"}
+    )
+
+
+def of_no_protocol_type():
+    """As a Spark Connect server answers; its client has no parameters for the text."""
+    text = "[UNSUPPORTED_OPERATION] data type timestamp_ntz_nanos is not supported"
+    return AnalysisException(text, errorClass="UNSUPPORTED_OPERATION")
+
+
+def asking(failure, described):
+    """A Spark whose queries have no schema, and what it is asked."""
+    asked = []
+
     class Frame:
         @property
         def schema(self):
-            raise PySparkValueError(
-                errorClass="CANNOT_PARSE_DATATYPE", messageParameters={"msg": "timestamp_ntz(9)"}
-            )
+            raise failure()
 
         def collect(self):
-            return [
-                ("id", "bigint", None),
-                ("at", "timestamp_ntz(9)", None),
-                ("in order", "array<struct<b:timestamp(7)>>", None),
-            ]
+            if isinstance(described, Exception):
+                raise described
+            return described
 
-    asked = []
-    spark = SimpleNamespace(sql=lambda text: asked.append(text) or Frame())
+    return SimpleNamespace(sql=lambda text: asked.append(text) or Frame()), asked
+
+
+@pytest.mark.parametrize("failure", [of_no_python_type, of_no_protocol_type])
+def test_timestamps_of_more_digits_than_python_knows_are_told_by_their_columns(failure):
+    described = [
+        ("id", "bigint", None),
+        ("at", "timestamp_ntz(9)", None),
+        ("in order", "array<struct<b:timestamp(7)>>", None),
+    ]
+    spark, asked = asking(failure, described)
     with pytest.raises(ConfigError) as caught:
         queried_rows(spark, "model.shop.orders", "select 1")
     assert asked == ["select 1", "DESCRIBE QUERY select 1"]
@@ -164,3 +186,11 @@ def test_timestamps_of_more_digits_than_python_knows_are_told_by_their_columns()
         "column at has the type timestamp_ntz(9)",
         "column `in order` has the type array<struct<b:timestamp(7)>>",
     ]
+
+
+@pytest.mark.parametrize("failure", [of_no_python_type, of_no_protocol_type])
+@pytest.mark.parametrize("described", [[("id", "bigint", None)], PySparkException("no DESCRIBE")])
+def test_what_spark_said_first_is_told_where_no_column_is_to_blame(failure, described):
+    spark, _ = asking(failure, described)
+    with pytest.raises(SparkJobError, match=r"timestamp_ntz"):
+        queried_rows(spark, "model.shop.orders", "select 1")

@@ -16,11 +16,12 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, ExportFormat, LogicalType
-from dbt.adapters.mzs3.names import ONE_NAME, namesakes
+from dbt.adapters.mzs3.names import namesakes, shown_namesakes
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain, readable
 from dbt.adapters.mzs3.spark.sql import field_sql, shown_name, text_sql
 
-_NO_PYTHON_TYPE = "CANNOT_PARSE_DATATYPE"
+# Of a type that Spark has: what PySpark says, and what a Spark Connect server says.
+_NO_TYPE = ("CANNOT_PARSE_DATATYPE", "UNSUPPORTED_OPERATION")
 _PRECISE = re.compile(r"\btimestamp(?:_ntz|_ltz)?\([7-9]\)")
 INTERVALS = (T.YearMonthIntervalType, T.DayTimeIntervalType, T.CalendarIntervalType)
 _MICROS_IN_A_DAY = 86_400_000_000
@@ -180,9 +181,12 @@ def queried_rows(spark: SparkSession, node: str, query: str) -> DataFrame:
 
 def _of_no_python_type(spark: SparkSession, query: str, failure: Exception) -> list[str]:
     """The columns with timestamps of more digits than six, if it is they that failed."""
-    if not isinstance(failure, PySparkException) or failure.getCondition() != _NO_PYTHON_TYPE:
+    if not isinstance(failure, PySparkException) or failure.getCondition() not in _NO_TYPE:
         return []
-    columns = spark.sql(f"DESCRIBE QUERY {query}").collect()
+    try:
+        columns = spark.sql(f"DESCRIBE QUERY {query}").collect()
+    except SPARK_FAILURES:
+        return []  # the first failure is the one to tell
     return [
         f"column {shown_name(name)} has the type {kind}, of which neither an export nor a shard "
         "can hold the digits behind the microsecond; select it as a string, or as the type "
@@ -212,12 +216,13 @@ def column_problems(schema: T.StructType, file_format: ExportFormat | None = Non
 def view_problems(schema: T.StructType) -> list[str]:
     """The columns that would make a view that Spark can create, but not read."""
     names = schema.fieldNames()
+    pairs = [(names[first], names[place]) for first, place in namesakes(names)]
     return [
-        f"the query has columns {names[first]} and {names[place]}, which are {ONE_NAME}, "
-        "so that the model's view can't be read; rename one"
-        for first, place in namesakes(names)
+        f"the query has {shown_namesakes(first, second)}, so that the model's view can't be read; "
+        "rename one"
+        for first, second in pairs
         # Of two whose small letters are the same it makes none, or both where case counts.
-        if names[first].lower() != names[place].lower() or names[first] == names[place]
+        if first.lower() != second.lower() or first == second
     ]
 
 
@@ -269,10 +274,8 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
         # fields apart that differ in case alone.
         names = kind.fieldNames()
         for first, place in namesakes(names):
-            yield (
-                f"column {path} is a struct with fields {names[first]} and {names[place]}, which "
-                f"are {ONE_NAME}; rename one"
-            )
+            both = shown_namesakes(names[first], names[place], "fields")
+            yield f"column {path} is a struct with {both}; rename one"
     elif isinstance(kind, T.TimeType) and kind.precision > _TIME_DIGITS:
         yield (
             f"column {path} has the type {kind.simpleString()}, of which an export can't write "

@@ -28,10 +28,11 @@ def checked(*names: str) -> Any:
 def test_each_column_has_a_name_of_its_own_to_spark() -> None:
     assert checked("ss", "\u00df").schema == schema_of("ss", "\u00df")
     with pytest.raises(ConfigError) as caught:
-        checked("id", "b", "ID", "\u0131d")
+        checked("id", "b", "ID", "\u0131d", "b")
     assert list(caught.value.problems) == [
         f"the query has columns id and ID, which are {ONE_NAME}; rename one",
         f"the query has columns id and \u0131d, which are {ONE_NAME}; rename one",
+        "the query has two columns named b; rename one",
     ]
 
 

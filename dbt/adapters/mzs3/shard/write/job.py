@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.events import EventSink, copy_warning, ignore_event
-from dbt.adapters.mzs3.names import ONE_NAME, folded, namesakes
+from dbt.adapters.mzs3.names import folded, namesakes, shown_namesakes
 from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems, queried_rows
 from dbt.adapters.mzs3.rows.plan import in_parts
@@ -343,8 +343,7 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
     problems = column_problems(frame.schema)
     names = frame.schema.fieldNames()
     problems += [
-        f"the query has columns {names[first]} and {names[place]}, which are {ONE_NAME}; "
-        "rename one"
+        f"the query has {shown_namesakes(names[first], names[place])}; rename one"
         for first, place in namesakes(names)
     ]
     Problems(node, problems).raise_if_any()
