@@ -6,7 +6,13 @@ import pytest
 
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.location import S3Location, option_problems, parse_location
+from dbt.adapters.mzs3.aws.location import (
+    S3Location,
+    named_target,
+    option_problems,
+    parse_location,
+    readable_location,
+)
 
 ACCESS_POINT = "arn:aws:s3:us-east-1:123456789012:accesspoint"
 
@@ -44,7 +50,7 @@ def test_keys_and_uris_are_below_it() -> None:
         ("s3://b\n", "ends in a newline, as a block"),
         ("s3://b/x\r\n", "ends in a newline, as a block"),
         ("s3://b/x\ny", "has a control character in it, such as a newline or a tab: "),
-        ("s3://b/x\t\n", "has a control character in it"),
+        ("s3://b/x\t\n", "ends in a newline"),
         ("s3://b/x\x00", "has a control character in it"),
         ("s3://b/x\x7f", "has a control character in it"),
         ("s3://b/x\x85y", "has a control character in it"),
@@ -67,6 +73,21 @@ def test_folders_that_no_reader_finds(text: str, says: str) -> None:
 def test_folders_that_look_odd_and_that_readers_find(text: str) -> None:
     assert parse_location(text).uri == f"{text}/"
     assert option_problems(text) == option_problems(f"'{text}'") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["s3://b/logs/./2024", "s3://b/..", "s3://b/a\tb", "s3://b/a\x7f"]
+)
+def test_what_others_have_written_is_read(text: str) -> None:
+    """S3 has such keys, and our own reader asks for them as they are."""
+    assert readable_location(text).uri == f"{text}/"
+    found = named_target("verify_copy", {"default": AwsConnection()}, "default", text)
+    assert found[1] == readable_location(text)
+
+
+def test_a_newline_at_the_end_is_of_the_block_of_yaml_wherever_it_is() -> None:
+    with pytest.raises(ValueError, match=r"ends in a newline, as a block of YAML does"):
+        readable_location("s3://b/x\n")
 
 
 @pytest.mark.parametrize(
@@ -99,6 +120,7 @@ def test_what_is_no_location(text: str) -> None:
     ("text", "says"),
     [
         ("s3://lake--use1-az4--x-s3/x", "a directory bucket of S3 Express, lake--use1-az4--x-s3,"),
+        ("s3://b:9000/x@y", "names the bucket 'b:9000', and no bucket has such a name"),
         ("s3://my bucket/x", "names the bucket 'my bucket', and no bucket has such a name"),
         (
             "s3://arn:aws:s3-outposts:us-east-1:123456789012:outpost/op-1/accesspoint/lake/x",

@@ -13,8 +13,8 @@ from dbt.adapters.mzs3.errors import ConfigError
 SCHEME = "s3://"
 _ACCESS_POINT = re.compile(r"^(arn:[^:/]+:s3:[^:/]*:[0-9]*:accesspoint)/")
 _URI = re.compile(r"\w+://")
-# As Hadoop once had it, s3a://KEY:SECRET@bucket/; a secret may have slashes.
-_HAS_LOGIN = re.compile(r"\w+://(?!arn:)(?:[^/@]*@|[^/]*:.*@)", re.DOTALL)
+# As Hadoop once had it, s3a://KEY:SECRET@bucket/; a secret may have slashes, and is no port.
+_HAS_LOGIN = re.compile(r"\w+://(?!arn:)(?:[^/@]*@|[^/:]*:(?!\d{1,5}/).*@)", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
 # Without what a setting of the session may give a meaning: backslashes, and ${...}.
 _LITERAL = r"'[^'\\$]+'"
@@ -42,6 +42,21 @@ class S3Location:
 
 
 def parse_location(text: str) -> S3Location:
+    """A location for objects that readers of all kinds are to find; as `readable_location`.
+
+    Raises ValueError also for what S3 takes, and other readers do not ask it for.
+    """
+    location = readable_location(text)
+    if has_control_character(text):
+        raise ValueError(f"has a control character in it, such as a newline or a tab: {text!r}")
+    if aside := [name for name in location.prefix.split("/") if name in (".", "..")]:
+        raise ValueError(
+            f"has a folder {aside[0]!r}, which readers take for the way to another one: {text!r}"
+        )
+    return location
+
+
+def readable_location(text: str) -> S3Location:
     """The location of `s3://bucket/prefix`, with or without its last slash.
 
     The bucket can be the ARN of an access point, whose name then follows a colon: a slash would
@@ -54,7 +69,11 @@ def parse_location(text: str) -> S3Location:
         )
     if not text.startswith(SCHEME):
         raise ValueError(f"must start with {SCHEME}, not {text!r}")
-    _require_plain(text)
+    if text.endswith(("\r", "\n")):
+        raise ValueError(
+            f"ends in a newline, as a block of YAML does: {text!r}; write it on the line of its "
+            "key, or begin the block with |- or >-"
+        )
     path = _ACCESS_POINT.sub(r"\1:", text[len(SCHEME) :])
     bucket, _, prefix = path.partition("/")
     if not bucket:
@@ -77,23 +96,7 @@ def parse_location(text: str) -> S3Location:
     prefix = prefix.rstrip("/")
     if prefix.startswith("/") or "//" in prefix:
         raise ValueError(f"has an empty folder name in it: {text!r}")
-    if aside := [name for name in prefix.split("/") if name in (".", "..")]:
-        raise ValueError(
-            f"has a folder {aside[0]!r}, which readers take for the way to another one: {text!r}"
-        )
     return S3Location(bucket, f"{prefix}/" if prefix else "")
-
-
-def _require_plain(text: str) -> None:
-    """Raises ValueError for characters that no reader of the location would be given."""
-    if not has_control_character(text):
-        return
-    if not has_control_character(text.rstrip("\r\n")):
-        raise ValueError(
-            f"ends in a newline, as a block of YAML does: {text!r}; write it on the line of its "
-            "key, or begin the block with |- or >-"
-        )
-    raise ValueError(f"has a control character in it, such as a newline or a tab: {text!r}")
 
 
 def joined_texts(expression: str, as_of: int) -> str | None:
@@ -119,12 +122,14 @@ def option_problems(given: object) -> list[str]:
             "expression the texts are in quotes of their own: "
             "location=\"'s3://bucket/prefix/' || mz_now()\""
         ]
-    problems: list[str] = []
     # What begins as a URI does is no expression.
     known = given if _URI.match(given) else joined_texts(given, as_of=0)
-    if known is not None:
-        named_location(known, problems)
-    return problems
+    try:
+        if known is not None:
+            parse_location(known)
+    except ValueError as exc:
+        return [f"location {exc}"]
+    return []
 
 
 def unknown_connection(key: str, name: str, known: Collection[str]) -> str:
@@ -146,9 +151,9 @@ def named_target(
 
 
 def named_location(location: str | None, problems: list[str]) -> S3Location | None:
-    """The parsed location, or None with one more of `problems`."""
+    """The location of what is there already, or None with one more of `problems`."""
     try:
-        return parse_location(location or "")
+        return readable_location(location or "")
     except ValueError as exc:
         problems.append(f"location {exc}")
         return None

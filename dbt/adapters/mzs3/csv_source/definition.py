@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.aws.location import S3Location, parse_location
+from dbt.adapters.mzs3.aws.location import S3Location, readable_location
 from dbt.adapters.mzs3.config.values import ConfigReader, choice, text, whole_number
 from dbt.adapters.mzs3.csv_source import config
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, canonical_type, name_problems
@@ -162,7 +162,7 @@ def parse_definition(
     header = _header(read, declared, form)
     if "location" not in given:
         read.note("location is required, such as s3://bucket/prefix/")
-    location = read("location", lambda value: parse_location(str(value))) or S3Location("", "")
+    location = read("location", lambda value: readable_location(str(value))) or S3Location("", "")
     discovery = config.read_discovery(read, location)
     definition = SourceDefinition(
         name=name,
