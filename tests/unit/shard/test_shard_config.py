@@ -87,8 +87,11 @@ def test_what_shards_and_exports_share_is_refused_in_the_same_words(config: Any)
 
 
 def test_a_compaction_is_refused_what_a_run_is() -> None:
-    with pytest.raises(ConfigError, match="max_file_size 1TB needs more than 10000 upload parts"):
+    with pytest.raises(ConfigError) as caught:
         parse_compaction({"max_file_size": "1TB"})
+    assert caught.value.problems == (
+        "max_file_size 1TB needs more than 10000 upload parts of 8MB; lower it",
+    )
 
 
 @pytest.mark.parametrize(

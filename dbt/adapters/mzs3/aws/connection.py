@@ -77,6 +77,21 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
+def _endpoint_problem(endpoint: str) -> str | None:
+    if any(sign in endpoint for sign in "@?#"):
+        return (
+            "must be an address without a user, a password or parameters: keys belong under "
+            "access_key_id and secret_access_key"
+        )
+    if not endpoint.startswith(("http://", "https://")):
+        return "must start with http:// or https://"
+    if any(sign.isspace() or not sign.isprintable() for sign in endpoint):
+        return "has a space or a control character in it"
+    if not _has_a_port_or_none(endpoint):
+        return "has a port that is none; a port is 1 to 65535"
+    return None
+
+
 def _has_a_port_or_none(endpoint: str) -> bool:
     try:
         return urlsplit(endpoint).port != 0
@@ -112,15 +127,8 @@ def _problems_of(name: str, values: Any) -> list[str]:
     if pays not in (None, "") and _text(pays).lower() not in ("true", "false"):
         problems.append(f"{where}.{_PAYS} must be true or false")
     endpoint = values.get("endpoint")
-    if endpoint and not _text(endpoint).startswith(("http://", "https://")):
-        problems.append(f"{where}.endpoint must start with http:// or https://")
-    elif endpoint and not _has_a_port_or_none(_text(endpoint)):
-        problems.append(f"{where}.endpoint has a port that is none; a port is 1 to 65535")
-    if endpoint and any(sign in _text(endpoint) for sign in "@?#"):
-        problems.append(
-            f"{where}.endpoint must be an address without a user, a password or parameters: keys "
-            "belong under access_key_id and secret_access_key"
-        )
+    if endpoint and (problem := _endpoint_problem(_text(endpoint))):
+        problems.append(f"{where}.endpoint {problem}")
     role = values.get("assume_role_arn")
     if role and not _text(role).startswith("arn:"):
         problems.append(f"{where}.assume_role_arn must be an ARN, arn:aws:iam::…:role/…")

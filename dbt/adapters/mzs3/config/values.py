@@ -238,21 +238,25 @@ def parse_size(value: object) -> int:
     return size
 
 
-def upload_problems(sizes: Sizes, in_memory: int) -> Iterator[str]:
-    """What is wrong with the sizes of uploads, of which a worker holds so many parts at least."""
+def upload_problems(sizes: Sizes, in_memory: int, *, has_part_size: bool = True) -> Iterator[str]:
+    """What is wrong with the sizes of uploads, of which a worker holds so many parts at least.
+
+    `has_part_size` says whether the user has such an option.
+    """
     times = {2: "twice", 3: "three times"}[in_memory]
     part_size, shown = sizes.part_size, format_size(sizes.part_size)
     if part_size < MIN_PART_SIZE:
         yield f"part_size must be at least 5MB, which is the least that S3 takes, not {shown}"
     elif part_size > MAX_PART_SIZE:
         yield f"part_size can be 5GB at most, not {shown}"
-    elif sizes.max_file_size > MAX_OBJECT_SIZE:
+    if sizes.max_file_size > MAX_OBJECT_SIZE:
         largest = format_size(sizes.max_file_size)
         yield f"max_file_size can be 5TB at most, which is what S3 takes, not {largest}"
-    elif sizes.max_file_size > part_size * MAX_UPLOAD_PARTS:
+    elif sizes.max_file_size > max(part_size, MIN_PART_SIZE) * MAX_UPLOAD_PARTS:
         yield (
             f"max_file_size {format_size(sizes.max_file_size)} needs more than "
-            f"{MAX_UPLOAD_PARTS} upload parts of {shown}; lower it, or raise part_size"
+            f"{MAX_UPLOAD_PARTS} upload parts of {shown}; lower it"
+            + (", or raise part_size" if has_part_size else "")
         )
     if sizes.max_multi_part_bytes_in_memory < in_memory * part_size:
         yield (
@@ -269,12 +273,12 @@ def tag_problems(subject: str, tags: Mapping[str, str]) -> Iterator[str]:
         sound = all(map(_is_of_tags, name + value))
         if not (sound and 0 < _units(name) <= MAX_TAG_NAME and _units(value) <= MAX_TAG_VALUE):
             yield (
-                f"{subject} {name}: {value} is no tag for S3: up to {MAX_TAG_NAME} "
+                f"{subject} {name!r}: {value!r} is no tag for S3: up to {MAX_TAG_NAME} "
                 f"characters for the name, {MAX_TAG_VALUE} for the value, of letters, digits, "
                 "spaces and + - = . _ : / @"
             )
         elif name.startswith(_OF_AWS):
-            yield f"{subject} {name}: {value}: names that begin with {_OF_AWS} are AWS's own"
+            yield f"{subject} {name!r}: {value!r}: names that begin with {_OF_AWS} are AWS's own"
 
 
 def _is_of_tags(character: str) -> bool:

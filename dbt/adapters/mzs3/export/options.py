@@ -237,24 +237,30 @@ def _contradictions(options: CopyOptions, given: Mapping[str, Any]) -> Iterator[
 
 
 def reader_warnings(options: CopyOptions) -> Iterator[str]:
-    """What some readers of a location make of its names, as `docs/downstream.md` has it too."""
-    more = 'see "Names" in docs/downstream.md'
-    for name in options.partition_by:
-        if name.startswith(("_", ".")):
-            readers = "pyarrow passes" if name[0] == "_" else "Spark, Hive and pyarrow pass"
-            yield (
-                f"partition_by has {name}: {readers} over folders whose names begin so, and find "
-                f"no rows, without an error; give the column another name, or {more}"
-            )
-        if escaped(name) != name:
-            yield (
-                f"partition_by has {name}: DuckDB shows the column as folders have it, "
-                f"{escaped(name)}; give the column another name, or {more}"
-            )
-    if (name := options.single_file or "").startswith("."):
+    """What some readers of a location make of its names, one text for each name."""
+    told = {f"partition_by has {name}": _of_folders(name) for name in options.partition_by}
+    told[f"single_file is {options.single_file}"] = _of_file(options.single_file or "")
+    for subject, makings in told.items():
+        if made := ", and ".join(makings):
+            yield f"{subject}: {made}; choose another name, or readers that take this one"
+
+
+def _of_folders(column: str) -> Iterator[str]:
+    if column.startswith(("_", ".")):
+        readers = "pyarrow passes" if column[0] == "_" else "Spark, Hive and pyarrow pass"
         yield (
-            f"single_file is {name}: readers of the location, such as Spark and pyarrow, pass "
-            f"over names that begin with a dot; choose another one, or {more}"
+            f"{readers} over folders whose names begin so, unless told otherwise, and find no "
+            "rows, without an error"
+        )
+    if escaped(column) != column:
+        yield f"DuckDB shows the column as folders have it, {escaped(column)}"
+
+
+def _of_file(name: str) -> Iterator[str]:
+    if name.startswith("."):
+        yield (
+            "readers of the location, such as Spark and pyarrow, pass over names that begin with "
+            "a dot"
         )
     if ":" in name:
-        yield f"single_file is {name}: Spark can't read a file whose name has a colon"
+        yield "Spark can't read a file whose name has a colon"

@@ -332,7 +332,7 @@ def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
     problems: list[str] = []
     options = ConfigReader(arguments, problems).all(_OF_COMPACTIONS)
     written = ShardOptions("", max_file_size=options.get("max_file_size", MAX_FILE_SIZE))
-    problems += upload_problems(written, in_memory=3)
+    problems += upload_problems(written, in_memory=3, has_part_size=False)
     Problems(COMPACTION, problems).raise_if_any()
     kept = {"keep_ms": options.pop("keep_hours")} if "keep_hours" in options else {}
     return CompactionRequest(**options, **kept)
