@@ -75,6 +75,7 @@ INNER = T.StructType(
         T.StructField('q"', T.StringType()),
         T.StructField("a.b`c'\n", T.MapType(T.DoubleType(), T.StringType())),
         T.StructField("", T.FloatType()),
+        T.StructField("${spark.app.name}", T.StringType("UTF8_LCASE")),
     ]
 )
 SCHEMA = T.StructType(
@@ -101,7 +102,7 @@ ENDED = RunningCopy("r", "it's", "s3://b/it's\\/", 0, 1, "writing", 1, 2, 3, 4, 
 
 
 def values(number: int) -> tuple[Any, ...]:
-    inner = (number, number / 7, {"z": 1, "a": number}, "x'\\", {0.0: "p", 1.5: "q"}, -0.0)
+    inner = (number, number / 7, {"z": 1, "a": number}, "x'\\", {0.0: "p", 1.5: "q"}, -0.0, "É")
     moment = dt.datetime(2024, 1, 1, 10 + number)
     return (
         number,
@@ -139,7 +140,7 @@ class Features:
         everything = frame.withColumn("json", parsed).withColumn("while", interval)
         everything.createOrReplaceTempView("everything")
 
-    def export(self, query: str, **options: Any) -> list[str]:
+    def export(self, query: str, files: int = 2, **options: Any) -> list[str]:
         folder = f"it's/{len(self.s3.list_objects_v2(Bucket=self.name).get('Contents', []))}"
         copy_to_s3(
             self.spark,
@@ -151,12 +152,14 @@ class Features:
             context=RunContext(schema=self.schema, identifier="it's", invocation_id="i"),
         )
         found = self.s3.get_object(Bucket=self.name, Key=f"{folder}/_manifest.json")["Body"]
-        return [entry["meta"]["sha256"] for entry in json.load(found)["entries"]]
+        hashes = [entry["meta"]["sha256"] for entry in json.load(found)["entries"]]
+        assert len(hashes) == files
+        return hashes
 
     def exports(self) -> list[Any]:
         written = [
             self.export("select * from everything"),
-            self.export("select * from everything", partition_by=["k", "from"]),
+            self.export("select * from everything", files=7, partition_by=["k", "from"]),
             self.export("select * from everything", format="parquet"),
             self.export("select id, day, number, k from everything"),
         ]

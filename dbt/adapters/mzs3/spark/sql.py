@@ -58,22 +58,26 @@ def quote_literal(text: str) -> str:
 
 
 def text_sql(text: str) -> str:
-    """An expression with this value, whatever the session's settings make of backslashes.
+    """An expression with this value, whatever the session's settings make of backslashes and of
+    `${...}`.
 
     Not for where SQL takes a literal alone, such as in properties.
     """
-    if text == text.translate(_ESCAPES):
+    if text == text.translate(_ESCAPES) and "$" not in text:
         return f"'{text}'"
     return f"cast(x'{text.encode().hex()}' AS string)"
 
 
 def field_sql(value: str, name: str) -> str:
-    """The field of a struct, whatever the session's settings make of backslashes and quotes.
+    """The field of a struct, whatever the session's settings make of backslashes and quotes, and
+    of `${...}`, unless that is in a name with one of those.
 
     `value` is SQL. The name is never that of something else, and may be empty.
     """
     if name == name.translate(_ESCAPES):
-        return f"{value}['{name}']"
+        # Two literals side by side are one, and no variable of the session's.
+        literal = name.replace("${", "$' '{")
+        return f"{value}['{literal}']"
     # With a function's result before it, no setting takes the quoted name for a pattern of names.
     return f"coalesce({value}).{quote_identifier(name)}"
 
