@@ -17,10 +17,7 @@ from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.export import CopyResult
-from dbt.adapters.mzs3.export.history_table import TABLE
 from dbt.adapters.mzs3.export.monitor import RunContext
-from dbt.adapters.mzs3.export.verify_copy import verify_copy
-from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
@@ -135,50 +132,6 @@ def test_partitions_are_folders_and_are_replaced_one_by_one(
     # A full refresh replaces them all.
     copy(PARTITIONED.format(3), f"s3://{bucket}/x", full_refresh=True, **options)
     assert sum(key.endswith(".csv") for key in objects(bucket)) == 3
-
-
-EMPTY_FOLDER = "d=__HIVE_DEFAULT_PARTITION__/c=__HIVE_DEFAULT_PARTITION__"
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_an_empty_result_in_folders_is_one_file_and_what_stood_there_goes(
-    copy: Copy, spark: Any, faulty: FaultyS3, bucket: str, objects: Objects, kind: str
-) -> None:
-    """The file is in the folder of NULLs, where readers find every column and no row."""
-    location = f"s3://{bucket}/x"
-    end = "csv" if kind == "csv" else kind
-    options: dict[str, Any] = {"format": kind, "partition_by": ["d", "c"], "parts": 2}
-
-    def files() -> list[str]:
-        return sorted(key.removeprefix("x/") for key in objects(bucket) if key.endswith(end))
-
-    def export(rows: int, on_existing: str, **more: Any) -> tuple[int, int]:
-        query = PARTITIONED.format(rows)
-        made = copy(query, location, on_existing=on_existing, **options, **more)
-        found = verify_copy({"default": connection_to(faulty.endpoint)}, "default", location)
-        assert (found.problems, found.strangers) == ((), ())
-        return made.rows, made.files
-
-    first = f"{EMPTY_FOLDER}/part-0000-0001.{end}"
-    assert export(0, "fail") == (0, 1)
-    assert files() == [first]
-    assert export(0, "resume") == (0, 1)  # compared with what stands there
-    with pytest.raises(LocationError, match="this run gives another one"):
-        export(3, "resume")
-    assert export(0, "overwrite") == (0, 1)
-    assert files() == [f"{EMPTY_FOLDER}/part-0000-0002.{end}"]
-    # It is no partition, which would stay beside those with rows, whatever columns those have.
-    options["partition_by"] = ["d"]
-    assert export(30, "overwrite") == (30, 3)
-    assert {name.split("/")[0] for name in files()} == {"d=0", "d=1", "d=2"}
-    assert export(0, "overwrite", full_refresh=True) == (0, 1)
-    assert [name.rsplit("/", 1)[0] for name in files()] == ["d=__HIVE_DEFAULT_PARTITION__"]
-    history = RunContext(schema="default", identifier="empty", invocation_id=f"empty {kind}")
-    assert export(0, "overwrite", context=history) == (0, 1)
-    recorded = (
-        f"select status, rows, files from default.{TABLE} where invocation_id = 'empty {kind}'"
-    )
-    assert [tuple(row) for row in spark.sql(recorded).collect()] == [("rows", 0, 1)]
 
 
 def test_an_empty_text_can_not_name_a_folder(copy: Copy, bucket: str) -> None:
