@@ -148,6 +148,11 @@ def test_a_first_run_that_would_skip_all_objects_but_one_is_not_committed(lake, 
         "it is committed, and nothing pinned. The header that they were compared with is that of "
         f"{readme}. If that object is wrong, leave it out with: dbt run-operation skip_s3_objects"
     )
+    assert text.endswith(
+        f"then run again. The first: object s3://{lake.bucket}/orders/1.csv, line 1, byte 0: "
+        "header is id,note but the source's header is This folder has the orders: first difference at "
+        "column 1, 'id' instead of 'This folder has the orders'"
+    )
     assert status(lake).last_error == text
     if then == "correct":
         act(lake.spark, lake.definition(), ObjectAction.SKIP, ["0-README.txt"])
@@ -157,6 +162,45 @@ def test_a_first_run_that_would_skip_all_objects_but_one_is_not_committed(lake, 
         report = lake.ingest()
         assert (report.objects, report.skipped) == (2, 1)
     assert lake.rows("id", "note") == BOTH
+
+
+def test_no_limit_lets_a_first_run_take_a_wrong_header_for_the_right_one(lake):
+    lake.external = {"on_header_mismatch": "skip_object", "max_objects_per_run": 1}
+    with_readme(lake)
+    lake.put("0.csv", "")
+    with pytest.raises(SourceError, match="would skip 2 objects, and take 1 with any record"):
+        lake.ingest()
+    lake.put("0-README.txt", 'a "quoted" word\n')
+    # What can't be read is passed over, as it is where it is fetched.
+    report = lake.ingest()
+    assert (report.objects, report.skipped, report.waiting_objects) == (2, 1, 1)
+    assert lake.rows("id", "note") == BOTH
+
+
+def test_a_header_that_is_found_in_another_object_makes_nothing_anew(lake, monkeypatch):
+    lake.put("1.csv", "id,note\n1\n")
+    lake.put("2.csv", "id,note\n2,b\n")
+    with pytest.raises(SourceError, match="expected 2 columns"):
+        lake.ingest()
+    lake.remove("1.csv")
+    monkeypatch.setattr(pinning, "drop_rows", dying(pinning.drop_rows, before=True))
+    assert lake.ingest().objects == 1
+
+
+def test_what_a_queue_told_of_stays_where_it_is(post, lake):
+    lake.put("1.csv", "id,note\n1\n")
+    with pytest.raises(SourceError, match="expected 2 columns"):
+        post.ingest()
+    lake.external |= {"location": f"s3://{lake.bucket}/elsewhere"}
+    with pytest.raises(SourceError) as raised:
+        post.ingest()
+    assert str(raised.value) == (
+        f"lake.orders: its location is declared as 's3://{lake.bucket}/elsewhere/', and its "
+        f"ledger has objects of another one, such as s3://{lake.bucket}/orders/1.csv. Restore the "
+        "location; or, to ingest only what the queue announces from then on under this one, drop "
+        "what is known of the old one: dbt run-operation reset_s3_source --args "
+        "'{source: lake.orders, confirm: true}'"
+    )
 
 
 def status(lake):
@@ -197,7 +241,8 @@ def test_a_header_that_is_no_columns_says_whose_it_is(lake):
         lake.ingest()
     assert str(raised.value).startswith(
         "source lake.orders, by the header of object "
-        f"s3://{lake.bucket}/orders/0-README.txt, has 1 problem in its configuration:\n"
+        f"s3://{lake.bucket}/orders/0-README.txt (if it is none of the source's, remove it, or "
+        "narrow `pattern`), has 1 problem in its configuration:\n"
         '  - 2 columns are declared but the header has 1: ("This folder has the orders"). It has '
     )
 

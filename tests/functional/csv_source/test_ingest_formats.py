@@ -63,7 +63,7 @@ def test_parquet_with_aliases_in_any_order_and_objects_that_do_not_fit(lake):
     assert states["3.parquet"] == (
         "skipped",
         0,
-        "header is amount,price but the names of the pinned header are amount,at, in any order: "
+        "header is amount,price but the names of the source's header are amount,at, in any order: "
         "'at' is missing, 'price' is not one of them",
     )
     assert states["4.parquet"] == (

@@ -34,7 +34,7 @@ EXTERNAL = {
     "max_rejects": 5,
 }
 SKIPPED = (
-    "line 1, byte 0: header is id,price but the names of the pinned header are id,note, in any "
+    "line 1, byte 0: header is id,price but the names of the source's header are id,note, in any "
     "order: 'note' is missing"
 )
 CHANGED = (

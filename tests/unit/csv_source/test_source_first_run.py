@@ -9,9 +9,10 @@ from support.stored_objects import problem_of
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.csv_source.executor.columns import Column
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, HeaderFrom
+from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
-from dbt.adapters.mzs3.csv_source.executor.object_error import HEADER
+from dbt.adapters.mzs3.csv_source.executor.object_error import HEADER, HeaderProblem
 from dbt.adapters.mzs3.csv_source.first_run import header_hint, refusal
 
 FIRST = HeaderFrom(is_first=True, is_found=True, origin="s3://acme-raw/orders/README")
@@ -28,6 +29,9 @@ def spec(where: HeaderFrom, form: str = "csv") -> FetchSpec:
 def test_where_a_header_comes_from():
     assert header_hint(spec(DECLARED)) == ""
     assert "is that of s3://acme-raw/orders/README, and is not pinned" in header_hint(spec(FIRST))
+    assert header_hint(spec(FIRST), FIRST.origin) == (
+        ". The header that it was compared with is that of the object's first record"
+    )
     pinned = replace(FIRST, is_first=False)
     assert header_hint(spec(pinned)).startswith(
         ". The pinned header is that of s3://acme-raw/orders/README: to pin another one, start"
@@ -43,7 +47,7 @@ def test_where_a_header_comes_from():
         (FIRST, "csv", (3, 3, 1, 9, 0), None),
         (FIRST, "csv", (1, 1, 0, 9, 0), None),
         (FIRST, "csv", (1, 1, 1, 9, 0), "skip 1 object, and take 1 with any record"),
-        (FIRST, "csv", (2, 0, 5, 0, 0), "skip 5 objects, and take no with any record"),
+        (FIRST, "csv", (2, 0, 5, 0, 0), "skip 5 objects, and take none with any record"),
         (replace(FIRST, is_first=False), "csv", (1, 1, 5, 9, 0), None),
         (DECLARED, "csv", (1, 0, 5, 0, 0), None),
         (DECLARED, "csv", (0, 0, 5, 0, 0), "No object has the header that is declared"),
@@ -67,3 +71,12 @@ def test_other_keys_are_a_matter_of_the_header():
     lines = JsonLinesFormat("none", Reading())
     assert problem_of(lines, b'{"f1":1}', {"f0": "bigint"}).cause == HEADER
     assert problem_of(lines, b'{"f0":1.5}', {"f0": "bigint"}).cause == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [(b"f1\n1\n", HEADER), (b'a "b" c\n1\n', ""), (b"PK\x03\x04" + b"\0" * 99, "")],
+)
+def test_what_can_not_be_read_was_compared_with_no_header(data, cause):
+    problem = problem_of(CsvFormat(DIALECT, "by_suffix", Reading()), data, {"f0": "bigint"})
+    assert (isinstance(problem, HeaderProblem), problem.cause) == (True, cause)

@@ -197,7 +197,7 @@ def test_another_number_of_columns():
     aliases = [{"name": "a", "data_type": "boolean"}]
     assert purify_problems(parse(format="parquet", columns=aliases)) == [
         "1 columns are declared but the header has 2: (id, note). It has none of the names "
-        "declared, (a), so they would be aliases of its own, one for each"
+        "declared, (a), so they would be aliases: declare one for each, or the header's own names"
     ]
 
 

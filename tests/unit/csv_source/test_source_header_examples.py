@@ -60,7 +60,7 @@ def test_with_header_columns_and_aliases_stays_as_it_is() -> None:
 def test_an_object_with_another_header_is_an_error() -> None:
     require_header("id,value")
     with pytest.raises(
-        HeaderProblem, match="header is id,price but the pinned header is id,value"
+        HeaderProblem, match="header is id,price but the source's header is id,value"
     ):
         require_header("id,price")
 

@@ -153,7 +153,7 @@ def test_a_first_line_that_looks_like_a_record_is_no_header(first, is_record):
 def old_pin() -> PinnedDefinition:
     """As an earlier version has pinned `gross` and `net` over an object of `net` and `gross`."""
     told = json.loads(purify(parse(header=False, column_count=1), None).to_json())
-    del told["fields"]
+    del told["order"]
     columns = [{"name": name, "data_type": "int"} for name in ("gross", "net")]
     return PinnedDefinition.from_json(
         json.dumps({**told, "header": ["net", "gross"], "columns": columns})
@@ -172,6 +172,17 @@ def test_what_an_earlier_version_has_pinned_is_read_as_it_was():
         ("gross", Column("net", "int")),
     ]
     assert OLD.misplaced() == ["gross", "net"]
+
+
+def test_a_version_that_goes_by_positions_refuses_columns_that_go_by_name():
+    """It knows no `order`; that columns are others than declared it says, and reads nothing."""
+    definition = parse(columns=[{"name": "gross"}, {"name": "net"}])
+    told = json.loads(purify(definition, ("net", "gross")).to_json())
+    assert (told.pop("order"), "fields" in told) == ([1, 0], False)
+    assert contradictions(PinnedDefinition.from_json(json.dumps(told)), definition) == [
+        "column 1 is declared as gross string but was pinned as net string",
+        "column 2 is declared as net string but was pinned as gross string",
+    ]
 
 
 def test_aliases_and_columns_by_name_are_not_misplaced():

@@ -136,7 +136,7 @@ def test_aliases_of_another_number():
         purify(parse(columns=ALIASES), ("id",))
     assert raised.value.problems == (
         "2 columns are declared but the header has 1: (id). It has none of the names declared, "
-        "(a, b), so they would be aliases of its own, one for each",
+        "(a, b), so they would be aliases: declare one for each, or the header's own names",
     )
 
 
@@ -154,6 +154,13 @@ def test_json_there_and_back(definition):
     assert PinnedDefinition.from_json(pinned.to_json()) == pinned
     later = {**json.loads(pinned.to_json()), "of_a_later_version": 1}
     assert PinnedDefinition.from_json(json.dumps(later)) == pinned
+
+
+def test_where_a_header_was_found_makes_no_other_definition():
+    pinned = purify(parse(), FOUND)
+    elsewhere = replace(pinned, origin="s3://acme-raw/orders/2.csv")
+    assert elsewhere == pinned
+    assert PinnedDefinition.from_json(elsewhere.to_json()).origin == elsewhere.origin
 
 
 def test_the_definition_it_was_pinned_from_contradicts_nothing():

@@ -36,7 +36,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.ledger.ledger import LISTING_IS_LOST, Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import EpochPlan, new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import listing_name, object_frame
-from dbt.adapters.mzs3.csv_source.listing.throttle import Limits, run_limits
+from dbt.adapters.mzs3.csv_source.listing.throttle import FIRST_OBJECTS, Limits, run_limits
 from dbt.adapters.mzs3.csv_source.queue.announced import look_again, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 from dbt.adapters.mzs3.csv_source.report import IngestReport, objects_hint
@@ -78,7 +78,7 @@ class Pass:
                 note_what_is_gone(run, ledger, inbox)
             told = object_frame(run, inbox.found)
         run.cancellation.check()
-        with new_objects(run, ledger, told) as batch:
+        with new_objects(run, ledger, told, least=self._least) as batch:
             if batch.refusal is not None:
                 self._refuse(batch, batch.refusal)
             deletes = self._acts_after_commit and run.definition.discovery.empties_location
@@ -103,6 +103,12 @@ class Pass:
             with run.step("after commit"):
                 self._after_commit()
         return report
+
+    @property
+    def _least(self) -> int:
+        """How many objects the run takes at least, if there are so many."""
+        spec = self.spec
+        return FIRST_OBJECTS if spec.header_from.is_first and spec.reading.skips else 1
 
     @property
     def _acts_after_commit(self) -> bool:
@@ -149,7 +155,7 @@ class Pass:
                 hint = objects_hint("skip_s3_objects", run.definition.name, [wrong])
                 text += f"; or go on without it after: {hint}"
             if error.cause == HEADER:
-                text += header_hint(self.spec)
+                text += header_hint(self.spec, wrong)
             raise SourceError(text, wrong) from exc
         with run.step("commit"):
             return self._commit(rows, written)

@@ -186,12 +186,19 @@ class EpochRows:
                 name, first = _first_reject(stored)
                 raise SourceError(too_many_rejects(self.spec.source, limit, first), name)
             if (why := refusal(self.spec, **found)) is not None:
-                if not found["skipped"]:
-                    why += f". The first: {_first_reject(stored)[1]}"
-                raise SourceError(why)
+                of_first = _first_skipped if found["skipped"] else _first_reject
+                raise SourceError(f"{why}. The first: {of_first(stored)[1]}")
             del found["read"]
             report = IngestReport(self.spec.source, **found)
             yield per_object.fillna(0, ["rows", "rejects"]), report
+
+
+def _first_skipped(stored: DataFrame) -> tuple[str, str]:
+    """The first object that was skipped, and what is wrong with it."""
+    skipped = stored.where(f"{PROBLEM_COLUMN} IS NOT NULL AND {PROBLEM_COLUMN}.raw IS NULL")
+    first = skipped.orderBy("_mz_object").first()
+    name = first["_mz_object"]
+    return name, f"object {name}, {first[PROBLEM_COLUMN]['error']}"
 
 
 def _first_reject(stored: DataFrame) -> tuple[str, str]:

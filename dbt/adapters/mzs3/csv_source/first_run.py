@@ -13,12 +13,15 @@ from dbt.adapters.mzs3.csv_source.report import objects_hint, reset_hint
 from dbt.adapters.mzs3.text import counted
 
 
-def header_hint(spec: FetchSpec) -> str:
-    """Where the header comes from that an object was compared with, and how to get another one, to
-    be put behind the error."""
+def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
+    """Where the header comes from that the object `wrong` was compared with, and how to get
+    another one, to be put behind the error."""
     where = spec.header_from
     if not where.is_found:
         return ""  # it was declared
+    if where.is_first and where.origin == wrong and wrong is not None:
+        # Of JSON lines, a record was compared with the first one of its object.
+        return ". The header that it was compared with is that of the object's first record"
     if where.is_first and where.origin is not None:
         hint = objects_hint("skip_s3_objects", spec.source, [where.origin])
         return (
@@ -43,7 +46,7 @@ def refusal(
     if skipped and (read <= 1 if where.is_found else objects == 0):
         text = (
             f"{source}: this first run would skip {counted(skipped, 'object')}, and take "
-            f"{read or 'no'} with any record; nothing of it is committed, and nothing pinned. "
+            f"{read or 'none'} with any record; nothing of it is committed, and nothing pinned. "
         )
         if where.origin is None:
             return text + (

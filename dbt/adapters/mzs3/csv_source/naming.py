@@ -36,7 +36,7 @@ def columns_fields(
             raise ValueError(
                 f"{len(names)} columns are declared but the header has {len(header)}: "
                 f"{sql_names(header)}. It has none of the names declared, {sql_names(names)}, so "
-                "they would be aliases of its own, one for each"
+                "they would be aliases: declare one for each, or the header's own names"
             )
         return tuple(range(len(names)))
     if len(known) < len(names):

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from pyspark.sql import functions as F
+
 from dbt.adapters.mzs3.aws.client import s3_client
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import PROBLEM_COLUMN
@@ -28,6 +30,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
     read_fields,
 )
 from dbt.adapters.mzs3.csv_source.executor.listing import ObjectInfo, iter_pages
+from dbt.adapters.mzs3.csv_source.executor.object_error import HeaderProblem
 from dbt.adapters.mzs3.csv_source.ledger.compaction import is_committed
 from dbt.adapters.mzs3.csv_source.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.csv_source.ledger.events import State
@@ -78,9 +81,8 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
     if made is not None:
         # The ledger has a format already.
         pinned = replace(pinned, file_format=made.relations.file_format)
-        _require_agreement(definition, pinned)
-    text = pinned.to_json()
-    if made is not None and made.pinned not in (None, text):
+        _require_format(definition, pinned.file_format)
+    if made is not None and made.pinned is not None and not _is_pinned(made, pinned):
         with lock.alone():
             drop_rows(spark, definition, made.relations)
             relations = _make(run, pinned, None)
@@ -88,13 +90,18 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
         relations = _make(run, pinned, made)
     # A run that lost the lock may still make the table, as it knew it, just after it was dropped:
     # then it was there, and has other columns.
-    if (now := read_tables(spark, definition)) is None or now.pinned != text:
+    if (now := read_tables(spark, definition)) is None or not _is_pinned(now, pinned):
         rows = definition.relations.shown("__rows")
         raise SourceError(
             f"{definition.name}: another run made or dropped {rows} while this one was to make "
             "it; nothing was ingested. Run again"
         )
     return Pin(pinned, ledger or Ledger(spark, relations, lock), is_first=True)
+
+
+def _is_pinned(made: MadeTables, pinned: PinnedDefinition) -> bool:
+    """Whether the tables are made for this definition, wherever its header was found."""
+    return made.pinned is not None and PinnedDefinition.from_json(made.pinned) == pinned
 
 
 def _has_committed(run: SourceRun, made: MadeTables, ledger: Ledger) -> bool:
@@ -124,6 +131,8 @@ def purify_now(
     Mzs3Error.
     """
     definition = run.definition
+    if ledger is not None and definition.discovery.queue is not None:
+        _require_location(definition, ledger)
     found, origin = None, None
     if definition.header is True:
         found, origin = _discover_header(run, inbox, ledger)
@@ -132,7 +141,10 @@ def purify_now(
     except ConfigError as exc:
         if origin is None:
             raise
-        subject = f"{exc.subject}, by the header of object {origin},"
+        subject = (
+            f"{exc.subject}, by the header of object {origin} (if it is none of the source's, "
+            "remove it, or narrow `pattern`),"
+        )
         raise ConfigError(subject, exc.problems) from exc
     file_format = table_format(run.spark, definition.file_format)
     names = {folded(column.name) for column in pinned.columns}
@@ -157,24 +169,59 @@ def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -
         )
 
 
+def _require_format(definition: SourceDefinition, made: str) -> None:
+    if definition.file_format not in (None, made):
+        raise SourceError(
+            f"{definition.name}: file_format is declared as {definition.file_format!r}, and an "
+            f"earlier run, which committed nothing, has made the tables with {made!r}. Declare "
+            f"that; or, to ingest {ingested_after_reset(definition.discovery)} with another one, "
+            f"drop them: {reset_hint(definition.name)}"
+        )
+
+
+def _require_location(definition: SourceDefinition, ledger: Ledger) -> None:
+    """Raises SourceError if a queue has told of objects that are in no location of the source's:
+    they are to be taken without being listed."""
+    uri, objects = definition.location.uri, ledger.objects().where("object IS NOT NULL")
+    other = objects.where(~F.col("object").startswith(uri)).first()
+    if other is not None:
+        raise SourceError(
+            f"{definition.name}: its location is declared as {uri!r}, and its ledger has objects "
+            f"of another one, such as {other['object']}. Restore the location; or, to ingest "
+            f"{ingested_after_reset(definition.discovery)} under this one, drop what is known of "
+            f"the old one: {reset_hint(definition.name)}"
+        )
+
+
 def _discover_header(
     run: SourceRun, inbox: Inbox | None, ledger: Ledger | None
 ) -> tuple[tuple[RecordField, ...] | None, str | None]:
     """The header of the first object that has one, and the object's URI; listed objects come
-    before announced ones."""
+    before announced ones. Raises SourceError for one whose header can't be read, unless it is to
+    be skipped and another has one."""
     definition = run.definition
     form = open_format(
         definition.format, definition.dialect, definition.compression, definition.reading
     )
     skipped = _skipped(ledger) if ledger is not None else {}
+    unread: SourceError | None = None
     for stored in _stored_objects(run, inbox, ledger):
         run.cancellation.check()
         uri = f"s3://{stored.bucket}/{stored.key}"
         if stored.size == 0 or skipped.get(uri) == stored.etag:
             continue
-        header = read_fields(form, stored, definition.name)
+        try:
+            header = read_fields(form, stored, definition.name)
+        except SourceError as exc:
+            # Its whole object is left out, as it is where it is fetched.
+            if not (definition.reading.skips and isinstance(exc.__cause__, HeaderProblem)):
+                raise
+            unread = unread or exc
+            continue
         if header is not None:
             return header, uri
+    if unread is not None:
+        raise unread
     if inbox is not None and not definition.discovery.bucket_scan:
         what = "is empty" if inbox.empty else "names no object that has a header"
         if inbox.only_tests:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.columns import Column, name_problems, unmatchable_names
@@ -33,9 +33,9 @@ class PinnedDefinition:
     without one; `columns` are the names and types in Spark, one for each of its names. `fields`
     has for each column the position of its name in the header; it is empty where they are in one
     order, as all were that an earlier version has pinned. `origin` is the URI of the object whose
-    header it is, None for one that was declared, or pinned by an earlier version. The pattern
-    is not pinned, nor what is done with headers and rows that do not fit: these may change without
-    making wrong what was taken.
+    header it is, None for one that was declared, or pinned by an earlier version; definitions
+    that differ in no more are equal. The pattern is not pinned, nor what is done with headers and
+    rows that do not fit: these may change without making wrong what was taken.
     """
 
     header: tuple[str, ...] | None
@@ -47,7 +47,7 @@ class PinnedDefinition:
     format: str = CSV
     file_format: str = PARQUET
     fields: tuple[int, ...] = ()
-    origin: str | None = None
+    origin: str | None = field(default=None, compare=False)
 
     def fetched(self) -> tuple[Column, ...]:
         """The columns in the header's order, which is that in which objects are read."""
@@ -79,8 +79,15 @@ class PinnedDefinition:
         return f"FORMAT {name} WITH HEADER COLUMNS {sql_names(self.header)}"
 
     def to_json(self) -> str:
-        """The definition as one line of JSON, for `from_json`."""
-        return json.dumps(asdict(self))
+        """The definition as one line of JSON, for `from_json`.
+
+        Columns are in the header's order, as they were before `order` was: a version that does
+        not know it takes them for others than are declared, and never one for another.
+        """
+        stored = asdict(self)
+        stored["order"] = stored.pop("fields")
+        stored["columns"] = [asdict(column) for column in self.fetched()]
+        return json.dumps(stored)
 
     @classmethod
     def from_json(cls, text: str) -> PinnedDefinition:
@@ -90,8 +97,9 @@ class PinnedDefinition:
             one.name: stored[one.name] for one in dataclasses.fields(cls) if one.name in stored
         }
         value["header"] = None if value["header"] is None else tuple(value["header"])
-        value["columns"] = tuple(Column(**column) for column in value["columns"])
-        value["fields"] = tuple(value.get("fields", ()))
+        columns = tuple(Column(**column) for column in value["columns"])
+        value["fields"] = tuple(stored.get("order", ()))
+        value["columns"] = tuple(columns[at] for at in value["fields"]) or columns
         value["dialect"] = CsvDialect(**value["dialect"])
         return cls(**value)
 

@@ -255,7 +255,7 @@ def test_fields_that_are_not_the_pinned_ones():
     data = file_of(record("int", "string"), [])
     problem = problem_of(FORM, data, {"a": "int"}, ("f0",))
     assert isinstance(problem, HeaderProblem)
-    assert problem.problem.startswith("header is f0,f1 but the pinned header is f0: ")
+    assert problem.problem.startswith("header is f0,f1 but the source's header is f0: ")
     problem = problem_of(FORM, data, {"a": "int", "b": "int"}, ("f1", "f0"))
     assert isinstance(problem, HeaderProblem)
 

@@ -30,6 +30,9 @@ from dbt.adapters.mzs3.csv_source.executor.listing import iter_pages, list_objec
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error, SourceError
 
 FIX = "Correct the object or remove it, then run again"
+FIX_HEADER = (
+    "Correct the object or remove it, or narrow `pattern` so that it is left out, then run again"
+)
 
 
 def test_rows_carry_their_object_their_number_and_its_time(s3):
@@ -190,7 +193,7 @@ def test_a_header_that_differs_in_one_object(s3):
     put(s3, "1.csv", b"id,amount\n1,a\n")
     assert failure(s3, b"id,amount,x\n1,a,b\n") == (
         "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 0: header is id,amount,x "
-        "but the pinned header is id,amount: first difference at column 3, 'x' instead of "
+        "but the source's header is id,amount: first difference at column 3, 'x' instead of "
         "nothing. Correct the object or remove it, or narrow `pattern` so that it is left out, "
         "then run again"
     )
@@ -223,7 +226,7 @@ def test_an_object_without_the_header_of_the_others(s3):
 def test_a_malformed_header(s3):
     assert failure(s3, b'\xef\xbb\xbfid,"amount\n1,a\n') == (
         "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 3: the header is "
-        f"malformed: column 2 has a quoted field that is not closed. {FIX}"
+        f"malformed: column 2 has a quoted field that is not closed. {FIX_HEADER}"
     )
 
 
@@ -305,7 +308,7 @@ def test_a_header_that_cannot_be_read(s3):
         header_of(s3, "1.csv")
     assert str(raised.value) == (
         "lake.orders: object s3://acme-raw/orders/1.csv, line 1, byte 0: the header is malformed: "
-        f"column 2 is not valid UTF-8: byte 0xff. {FIX}"
+        f"column 2 is not valid UTF-8: byte 0xff. {FIX_HEADER}"
     )
 
 

@@ -72,8 +72,8 @@ def test_an_object_with_another_header_is_skipped_and_the_others_are_not(s3):
     assert good(rows) == [("1.csv", 1, 1, "a"), ("4.csv", 1, 4, "d")]
     assert problems(rows) == [
         ("2.csv", None, None, None, None, None, None, None,
-         "line 1, byte 0: header is id,price but the pinned header is id,amount: first difference "
-         "at column 2, 'price' instead of 'amount'"),
+         "line 1, byte 0: header is id,price but the source's header is id,amount: first "
+         "difference at column 2, 'price' instead of 'amount'"),
         ("3.csv", None, None, None, None, None, None, None,
          "line 1, byte 0: the header is malformed: column 2 has a quoted field that is not "
          "closed"),
@@ -110,8 +110,8 @@ def test_headers_in_any_order_with_other_names(s3):
 def test_a_header_that_lacks_a_pinned_name(s3):
     assert failure(s3, b"id,x\n", reading=Reading(header_match="subset")) == (
         "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 0: header is id,x but the "
-        "names of the pinned header are id,amount, in any order: 'amount' is missing. Correct the "
-        "object or remove it, or narrow `pattern` so that it is left out, then run again"
+        "names of the source's header are id,amount, in any order: 'amount' is missing. Correct "
+        "the object or remove it, or narrow `pattern` so that it is left out, then run again"
     )
 
 
@@ -158,7 +158,7 @@ def test_a_header_that_cannot_be_held(s3, small_records):
     assert failure(s3, data, block_bytes=20) == (
         "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 0: the header is malformed: "
         "the record is larger than 0 MB; is a quoted field not closed? Correct the object or "
-        "remove it, then run again"
+        "remove it, or narrow `pattern` so that it is left out, then run again"
     )
     assert [p[8] for p in problems(table(reading=SKIP, block_bytes=20))] == [
         "line 1, byte 0: the header is malformed: the record is larger than 0 MB; is a quoted "

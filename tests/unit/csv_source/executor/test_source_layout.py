@@ -59,7 +59,7 @@ def test_headers_that_do_not_go(header, match, difference):
     with pytest.raises(HeaderProblem) as raised:
         layout_of(header, match)
     assert raised.value.problem == (
-        f"header is {header} but the names of the pinned header are id,amount, in any order: "
+        f"header is {header} but the names of the source's header are id,amount, in any order: "
         f"{difference}"
     )
     assert raised.value.advice == (

@@ -270,7 +270,7 @@ def test_fields_go_to_columns_by_the_header_match():
     with pytest.raises(HeaderProblem) as raised:
         positions_of(found, ("n", "id"), two, "exact")
     assert raised.value.problem == (
-        "header is id,n but the pinned header is n,id: first difference at column 1, 'id' "
+        "header is id,n but the source's header is n,id: first difference at column 1, 'id' "
         "instead of 'n'"
     )
 

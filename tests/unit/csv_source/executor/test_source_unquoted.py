@@ -117,7 +117,7 @@ def test_the_first_bad_record_is_told_with_its_place() -> None:
 def test_the_header_is_read_without_quotes() -> None:
     form = CsvFormat(UNQUOTED, "none", Reading())
     assert [field.name for field in form.fields(stored(b'"id"\ta"b\n')) or ()] == ['"id"', 'a"b']
-    with pytest.raises(HeaderProblem, match="the pinned header"):
+    with pytest.raises(HeaderProblem, match="the source's header"):
         list(form.decoder(("id", "b"), AB)(stored(b'"id"\tb\n')))
 
 

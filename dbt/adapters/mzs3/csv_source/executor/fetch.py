@@ -31,7 +31,6 @@ from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.parquet import parquet_file
 from dbt.adapters.mzs3.csv_source.executor.formats.typed import TypedFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
-    HEADER,
     OF_RUN,
     HeaderProblem,
     ObjectError,
@@ -190,8 +189,7 @@ class _Task:
             except ObjectError as problem:
                 text = problem.text(stored.bucket, stored.key, self._spec.source)
                 uri = f"s3://{stored.bucket}/{stored.key}"
-                cause = HEADER if isinstance(problem, HeaderProblem) else problem.cause
-                raise ExecutorError(text, cause, uri) from problem
+                raise ExecutorError(text, problem.cause, uri) from problem
 
     def _rows_of(self, stored: StoredObject, modified: pa.Scalar) -> Batches:
         """One object's rows. Raises ObjectError."""

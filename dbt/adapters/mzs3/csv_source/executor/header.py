@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dbt.adapters.mzs3.csv_source.executor.chunks import Chunk
 from dbt.adapters.mzs3.csv_source.executor.columns import RecordLayout
 from dbt.adapters.mzs3.csv_source.executor.formats.format import EXACT, SUBSET, Reading
-from dbt.adapters.mzs3.csv_source.executor.object_error import FIX_OBJECT, HeaderProblem, shown
+from dbt.adapters.mzs3.csv_source.executor.object_error import HEADER, HeaderProblem, shown
 from dbt.adapters.mzs3.csv_source.executor.records import MalformedRecord, first_record
 from dbt.adapters.mzs3.formats.csv.dialect import CsvDialect
 
@@ -53,7 +53,7 @@ def layout_of(
         difference = any_order_difference(found, pinned, match)
     if difference is not None:
         line, byte = (chunk.line, chunk.byte) if chunk else (None, None)
-        raise HeaderProblem(difference, FIX_HEADER, line=line, byte=byte)
+        raise HeaderProblem(difference, FIX_HEADER, line=line, byte=byte, cause=HEADER)
     if match == EXACT:
         return RecordLayout.in_order(len(pinned))
     positions = {name: position for position, name in enumerate(found)}
@@ -62,7 +62,7 @@ def layout_of(
 
 def malformed_header(problem: str, line: int | None, byte: int | None) -> HeaderProblem:
     """The problem of an object whose first record can't be read."""
-    return HeaderProblem(f"the header is malformed: {problem}", FIX_OBJECT, line=line, byte=byte)
+    return HeaderProblem(f"the header is malformed: {problem}", FIX_HEADER, line=line, byte=byte)
 
 
 def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:
@@ -71,7 +71,7 @@ def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None
         if names[0] != names[1]:
             here, there = ("nothing" if name is None else shown(name) for name in names)
             return (
-                f"header is {_line(found)} but the pinned header is {_line(pinned)}: first "
+                f"header is {_line(found)} but the source's header is {_line(pinned)}: first "
                 f"difference at column {number}, {here} instead of {there}"
             )
     return None
@@ -86,8 +86,8 @@ def any_order_difference(found: Sequence[str], pinned: Sequence[str], match: str
     if difference is None:
         return None
     return (
-        f"header is {_line(found)} but the names of the pinned header are {_line(pinned)}, in any "
-        f"order: {difference}"
+        f"header is {_line(found)} but the names of the source's header are {_line(pinned)}, in "
+        f"any order: {difference}"
     )
 
 

@@ -13,7 +13,8 @@ GONE = "gone"
 OF_RUN = "run"
 """No single object is wrong, but all of a run together, as with too many rejects."""
 HEADER = "header"
-"""The object's header, or a record's keys, are not the ones that the source goes by."""
+"""The object's header, or a record's keys, were compared with those that the source goes by, and
+are others. What can't be read was compared with nothing."""
 UNCLEAR = "unclear"
 """A range of the object can't be read by itself: a task that reads the whole object can tell."""
 

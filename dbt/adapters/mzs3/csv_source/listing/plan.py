@@ -69,12 +69,12 @@ class EpochPlan:
 
 @contextmanager
 def new_objects(
-    run: SourceRun, ledger: Ledger, announced: DataFrame | None = None
+    run: SourceRun, ledger: Ledger, announced: DataFrame | None = None, *, least: int = 1
 ) -> Iterator[EpochPlan]:
     """The matching objects that a run is to take; listed once, a page at most by the driver.
 
     `announced` are objects that a queue told of, with the columns of the listing; they come beside
-    it, or in its place where the source does not list.
+    it, or in its place where the source does not list. Limits leave `least` of them at least.
     """
     definition = run.definition
     after, full_since = listing_start(ledger, definition)
@@ -88,7 +88,7 @@ def new_objects(
         decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
         decided, is_here = stack.enter_context(held(decided, few=at_hand))
         # Spark may list again what it held: nothing refused gets in that way either.
-        yield replace(_batch(definition, ledger, decided, is_here), full_since=full_since)
+        yield replace(_batch(definition, ledger, decided, is_here, least), full_since=full_since)
 
 
 def _candidates(
@@ -106,7 +106,7 @@ def _candidates(
 
 
 def _batch(
-    definition: SourceDefinition, ledger: Ledger, decided: DataFrame, is_here: bool
+    definition: SourceDefinition, ledger: Ledger, decided: DataFrame, is_here: bool, least: int
 ) -> EpochPlan:
     found = totals(decided, _TOTALS, few=is_here)
     if found["refused"]:
@@ -116,7 +116,7 @@ def _batch(
     all_notes = notes if found["notes"] else None
     some = found
     if found["objects"] and definition.intake.is_limited:
-        taken = chosen(everything, run_limits(ledger, definition.intake))
+        taken = chosen(everything, run_limits(ledger, definition.intake), least)
         sums = ("count(*) AS objects", "coalesce(sum(size), 0) AS bytes")
         some = totals(taken, sums, few=is_here)
         if some["objects"] < found["objects"]:

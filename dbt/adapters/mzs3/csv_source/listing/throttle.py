@@ -18,6 +18,9 @@ from dbt.adapters.mzs3.csv_source.config import Intake
 from dbt.adapters.mzs3.csv_source.ledger.events import Phase, State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 
+FIRST_OBJECTS = 3
+"""A run that may skip objects, and has no header pinned yet, takes so many at least: of two that
+differ, nobody could say which is wrong, and of one alone, not even that one is."""
 OBJECT_BYTES = 128 * 1024
 """To ask for an object takes about as long as to read so many bytes."""
 FIRST_BYTES = 1024 * 1024 * 1024
@@ -102,15 +105,20 @@ def _last_epochs(ledger: Ledger) -> list[Fetched]:
     ]
 
 
-def chosen(taken: DataFrame, limits: Limits) -> DataFrame:
-    """Those of the objects to take whose turn it is: the longest listed first, by their keys."""
-    order = (F.col("since").asc_nulls_last(), F.col("object"))
+def chosen(taken: DataFrame, limits: Limits, least: int = 1) -> DataFrame:
+    """Those of the objects to take whose turn it is: the longest listed first, by their keys.
+
+    So many at least, whatever the limits are; then empty ones have their turn last.
+    """
+    order = [F.col("since").asc_nulls_last(), F.col("object")]
+    if least > 1:
+        order.insert(0, F.col("size") == 0)
     if limits.max_objects is not None:
-        taken = taken.orderBy(*order).limit(limits.max_objects)
+        taken = taken.orderBy(*order).limit(max(least, limits.max_objects))
     if limits.max_bytes is not None:
         so_far = Window.orderBy(*order).rowsBetween(Window.unboundedPreceding, 0)
         load = F.sum(F.col("size") + F.lit(limits.of_object)).over(so_far)
-        first = F.count(F.lit(1)).over(so_far) == 1
+        first = F.count(F.lit(1)).over(so_far) <= least
         fits = (load <= limits.max_bytes) | first
         taken = taken.withColumn("fits", fits).where("fits").drop("fits")
     return taken

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.executor.formats.format import EXACT
 from dbt.adapters.mzs3.csv_source.ledger.compaction import is_committed
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.made import read_tables
+from dbt.adapters.mzs3.csv_source.made import lost_rows, read_tables
 from dbt.adapters.mzs3.csv_source.naming import sql_name
 from dbt.adapters.mzs3.csv_source.pinning import purify_now
 from dbt.adapters.mzs3.csv_source.purify import PinnedDefinition, contradictions
@@ -133,7 +133,9 @@ def read_purified(
         made = read_tables(spark, definition)
         if made is not None and made.has_ledger:
             ledger = Ledger(spark, made.relations)
-        if made is not None and made.pinned is not None and ledger and is_committed(ledger):
+        if made is not None and ledger and is_committed(ledger):
+            if made.pinned is None:
+                raise lost_rows(definition)
             pinned = PinnedDefinition.from_json(made.pinned)
             return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))
     run = SourceRun(spark, definition, connection)

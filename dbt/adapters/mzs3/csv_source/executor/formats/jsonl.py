@@ -70,10 +70,13 @@ _KINDS = {
     **dict.fromkeys(_NUMBERS, (STRING, NUMBER)),
 }
 _NATIVE = ("boolean", *_NUMBERS)
-_OTHER_KEYS = "the record has other keys than the header"
 _OTHER_TYPE = "; or declare another data_type for the column"
 _BIGINT = re.compile(r"-?[0-9]{1,18}")
 _WHOLE = re.compile(r"-?[0-9]{1,38}")
+
+
+class _OtherKeys(MalformedLine):
+    """A record that has other keys than the header."""
 
 
 class NumberField(RecordField):
@@ -272,6 +275,7 @@ class JsonDecoder:
         """The chunk's records, each line read by itself, and converted all at once."""
         lines = list(_lines(chunk))
         bad: dict[int, tuple[str | None, str]] = {}
+        other_keys: set[int] = set()
         numbers: list[int] = []
         values: list[Sequence[Value]] = []
         for number, line in enumerate(lines):
@@ -280,6 +284,8 @@ class JsonDecoder:
                 numbers.append(number)
             except MalformedLine as exc:
                 bad[number] = None, str(exc)
+                if isinstance(exc, _OtherKeys):
+                    other_keys.add(number)
         arrays, wrong = self._converted(numbers, values)
         bad |= wrong
         rejects = tuple(_reject(number, lines[number], *bad[number]) for number in sorted(bad))
@@ -287,7 +293,7 @@ class JsonDecoder:
             first = rejects[0]
             advice = _OTHER_TYPE if first.number in wrong else ""
             where = {"line": first.line, "byte": first.byte}
-            cause = HEADER if first.error.startswith(_OTHER_KEYS) else ""
+            cause = HEADER if first.number in other_keys else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, cause=cause, **where)
         if wrong:
             good = pa.array([number not in wrong for number in numbers], pa.bool_())
@@ -304,7 +310,7 @@ class JsonDecoder:
         if not fits or len(found) < len(pairs):
             difference = name_difference([name for name, _ in pairs], self._header, match)
             if difference is not None:
-                raise MalformedLine(f"{_OTHER_KEYS}: {difference}")
+                raise _OtherKeys(f"the record has other keys than the header: {difference}")
         return [found[name] for name in self._header]
 
     def _converted(

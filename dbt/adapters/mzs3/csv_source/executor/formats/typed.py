@@ -29,6 +29,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import (
 from dbt.adapters.mzs3.csv_source.executor.header import FIX_HEADER, layout_of
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
+    HEADER,
     HeaderProblem,
     ObjectError,
     not_of_type,
@@ -134,7 +135,8 @@ def positions_of(
     positions = layout_of([field.name for field in fields], header, match).fields
     found = misfits([fields[position] for position in positions], columns)
     if found:
-        raise HeaderProblem(f"its fields are not as declared: {'; '.join(found)}", FIX_HEADER)
+        problem = f"its fields are not as declared: {'; '.join(found)}"
+        raise HeaderProblem(problem, FIX_HEADER, cause=HEADER)
     return positions
 
 
