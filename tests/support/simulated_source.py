@@ -188,6 +188,7 @@ def simulate_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
     patch(pinning, "purify_now", lambda run, *_: SimulatedPin(run.spark.name))
     patch(pinning, "PinnedDefinition", SimpleNamespace(from_json=SimulatedPin))
     patch(pinning, "_require_agreement", lambda *_: None)
+    patch(pinning, "_require_format", lambda *_: None)
     patch(pinning, "drop_rows", lambda ask, *_: ask("drop_table"))
     patch(pinning, "make_relations", lambda ask, _, __, text, *___: ask("make_table", text))
     patch(pinning, "lost_rows", lambda _: AssertionError("the table is lost"))
@@ -249,7 +250,7 @@ def read_events(made: Ledger) -> list[tuple[int, str, Any]]:
 
 
 @contextmanager
-def new_objects(_: Any, made: Ledger, __: Any) -> Iterator[Any]:
+def new_objects(_: Any, made: Ledger, __: Any, *, least: int) -> Iterator[Any]:
     events = read_events(made)
     last: dict[str, tuple[int, int]] = {}
     for number, phase, event in events:

@@ -127,9 +127,9 @@ def test_what_another_run_may_still_drop_is_waited_for(lake, monkeypatch):
     with pytest.raises(SourceError) as raised:
         lake.ingest()
     assert str(raised.value) == (
-        "lake.orders: process 7 on host etl-1 was making the tables anew and has not come to its "
-        "end; what it still drops could be this run's. See to it that it is gone, and then drop "
-        f"the table that says so: DROP TABLE {mark}"
+        "lake.orders: process 7 on host etl-1 was dropping tables of this source and has not come "
+        "to its end; what it still drops could be this run's. See to it that it is gone, and then "
+        f"drop the table that says so: DROP TABLE {mark}"
     )
     lake.spark.sql(f"DROP TABLE {mark}")
     assert lake.ingest().objects == 2
@@ -150,8 +150,8 @@ def test_a_first_run_that_would_skip_all_objects_but_one_is_not_committed(lake, 
     )
     assert text.endswith(
         f"then run again. The first: object s3://{lake.bucket}/orders/1.csv, line 1, byte 0: "
-        "header is id,note but the source's header is This folder has the orders: first difference at "
-        "column 1, 'id' instead of 'This folder has the orders'"
+        "header is id,note but the source's header is This folder has the orders: first "
+        "difference at column 1, 'id' instead of 'This folder has the orders'"
     )
     assert status(lake).last_error == text
     if then == "correct":

@@ -313,9 +313,10 @@ def test_a_folder_that_a_late_run_has_left_is_named(lake):
         lake.ingest()
     assert str(caught.value) == (
         f"lake.orders: {lake.schema}.orders__rows can't be made, as its folder {folder} is not "
-        "empty. Either a run that went on after the source was reset has written there: once no "
-        "run is at work on the source, remove the folder. Or the metastore does not know the "
-        "table any more: then the folder has its rows, and the metastore is to be restored"
+        "empty. Either a run that went on after the source was reset, or its table made anew, "
+        "has written there: once no run is at work on the source, remove the folder. Or the "
+        "metastore does not know the table any more: then the folder has its rows, and the "
+        "metastore is to be restored"
     )
 
 

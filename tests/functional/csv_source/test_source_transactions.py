@@ -189,6 +189,25 @@ def test_a_run_of_before_a_reset_writes_nothing_into_what_was_made_since(lake, t
     assert lake.spark.sql(f"SHOW TABLES IN {lake.schema}").isEmpty()
 
 
+def test_a_run_of_before_a_table_was_made_anew_writes_nothing_into_that(lake):
+    lake.put("1.csv", "id\n1,2\n")
+    with pytest.raises(SourceError, match="expected 1 column"):
+        lake.ingest()
+    before = lake.made
+    late = lake.spark.table(before.rows).drop("mz_epoch")
+    late = lake.spark.createDataFrame([(None,) * len(late.columns)], late.schema)
+    lake.put("1.csv", "name\n1\n")
+    assert lake.ingest().rows == 1
+    assert (lake.made.ledger, lake.made.rows == before.rows) == (before.ledger, False)
+    with pytest.raises(SPARK_FAILURES):
+        rows_table(lake.spark, before).write(late, "7", require_lock=lambda: None)
+    lake.put("2.csv", "name\n2\n")
+    assert lake.ingest().rows == 1
+    assert [row[2] for row in lake.rows("name")] == ["1", "2"]
+    reset_source(lake.spark, lake.definition())
+    assert lake.spark.sql(f"SHOW TABLES IN {lake.schema}").isEmpty()
+
+
 def test_another_format_than_the_one_it_has_is_refused(lake):
     lake.external = {"file_format": "parquet"}
     ingested(lake)

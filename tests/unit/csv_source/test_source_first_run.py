@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.csv_source.executor.formats.csv import CsvFormat
 from dbt.adapters.mzs3.csv_source.executor.formats.format import Reading
 from dbt.adapters.mzs3.csv_source.executor.formats.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.csv_source.executor.object_error import HEADER, HeaderProblem
-from dbt.adapters.mzs3.csv_source.first_run import header_hint, refusal
+from dbt.adapters.mzs3.csv_source.first_run import header_hint, least_objects, refusal
 
 FIRST = HeaderFrom(is_first=True, is_found=True, origin="s3://acme-raw/orders/README")
 DECLARED = HeaderFrom(is_first=True)
@@ -65,6 +65,13 @@ def test_a_first_run_is_refused_that_takes_nothing_but_where_its_header_is_from(
     text = refusal(spec(where, form), **dict(zip(names, counts, strict=True)))
     assert (text is None) == (refused is None)
     assert refused is None or refused in text
+
+
+def test_a_first_run_takes_enough_to_tell_whether_its_header_is_wrong():
+    skips = Reading(on_header_mismatch="skip_object")
+    first = replace(spec(FIRST), reading=skips)
+    later = replace(first, header_from=replace(FIRST, is_first=False))
+    assert [least_objects(one) for one in (first, later, spec(FIRST))] == [3, 1, 1]
 
 
 def test_other_keys_are_a_matter_of_the_header():

@@ -140,6 +140,10 @@ def test_tables_of_another_generation_are_known_by_their_names():
     made = [named.stored_as("delta") for _ in range(2)]
     assert made[0].rows != made[1].rows
     assert named.has_generation(made[0].rows.split(".")[1].strip("`").lower())
+    anew = made[0].with_new_rows()
+    assert (anew.ledger, anew.rows == made[0].rows) == (made[0].ledger, False)
+    assert named.has_generation(anew.rows.split(".")[1].strip("`").lower())
+    assert named.stored_as("parquet").with_new_rows().rows == named.rows
     assert named.stored_as("parquet").rows == named.rows == "`raw`.`Orders__rows`"
     for name in (
         "orders__rows",
@@ -235,6 +239,8 @@ def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
 
 def test_who_lost_the_lock_drops_nothing(monkeypatch):
     lock = held_by(monkeypatch, None)
+    for step in ("mark", "drop_mark"):
+        monkeypatch.setattr(lock._table, step, lambda _: None)
     assert error_of(reset_source, metastore(), parse(), lock) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
         "nothing is dropped. Run again"

@@ -144,7 +144,7 @@ def test_a_full_listing_is_not_on_record_without_the_lock(this, monkeypatch):
         raise SourceError(outcome)
 
     @contextmanager
-    def listed_in_full(*_):
+    def listed_in_full(*_, **__):
         yield SimpleNamespace(**{**vars(BATCH), "notes": None, "objects": 0, "full_since": 1})
 
     this.ledger.require_lock = lost
@@ -175,7 +175,7 @@ def test_messages_are_not_acknowledged_without_the_lock(this, monkeypatch, lost)
             raise SourceError(outcome)
 
     @contextmanager
-    def nothing_new(*_):
+    def nothing_new(*_, **__):
         yield SimpleNamespace(**{**vars(BATCH), "notes": None, "objects": 0})
 
     this.ledger.require_lock = require

@@ -36,7 +36,7 @@ from dbt.adapters.mzs3.csv_source.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.csv_source.ledger.ledger import LISTING_IS_LOST, Ledger
 from dbt.adapters.mzs3.csv_source.listing.plan import EpochPlan, new_objects
 from dbt.adapters.mzs3.csv_source.listing.scan import listing_name, object_frame
-from dbt.adapters.mzs3.csv_source.listing.throttle import FIRST_OBJECTS, Limits, run_limits
+from dbt.adapters.mzs3.csv_source.listing.throttle import Limits, run_limits
 from dbt.adapters.mzs3.csv_source.queue.announced import look_again, note_what_is_gone
 from dbt.adapters.mzs3.csv_source.queue.inbox import Inbox
 from dbt.adapters.mzs3.csv_source.report import IngestReport, objects_hint
@@ -47,12 +47,14 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, read
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass of a run; the lock that the ledger has is held for all of it."""
+    """A pass of a run; the lock that the ledger has is held for all of it. It takes
+    `least` objects at least, if there are so many."""
 
     run: SourceRun
     spec: FetchSpec
     ledger: Ledger
     inbox: Inbox | None = None
+    least: int = 1
 
     def ingest(self) -> IngestReport:
         """Ingests what is listed or announced and not committed, if there is any, in one epoch.
@@ -78,7 +80,7 @@ class Pass:
                 note_what_is_gone(run, ledger, inbox)
             told = object_frame(run, inbox.found)
         run.cancellation.check()
-        with new_objects(run, ledger, told, least=self._least) as batch:
+        with new_objects(run, ledger, told, least=self.least) as batch:
             if batch.refusal is not None:
                 self._refuse(batch, batch.refusal)
             deletes = self._acts_after_commit and run.definition.discovery.empties_location
@@ -103,12 +105,6 @@ class Pass:
             with run.step("after commit"):
                 self._after_commit()
         return report
-
-    @property
-    def _least(self) -> int:
-        """How many objects the run takes at least, if there are so many."""
-        spec = self.spec
-        return FIRST_OBJECTS if spec.header_from.is_first and spec.reading.skips else 1
 
     @property
     def _acts_after_commit(self) -> bool:

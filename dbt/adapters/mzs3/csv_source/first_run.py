@@ -12,6 +12,10 @@ from dbt.adapters.mzs3.csv_source.executor.formats.format import JSONL
 from dbt.adapters.mzs3.csv_source.report import objects_hint, reset_hint
 from dbt.adapters.mzs3.text import counted
 
+FIRST_OBJECTS = 3
+"""Of two objects that differ, nobody could say which is wrong; of one alone, not even that one
+is."""
+
 
 def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
     """Where the header comes from that the object `wrong` was compared with, and how to get
@@ -30,6 +34,11 @@ def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
         )
     of = f" is that of {where.origin}" if where.origin else " was found in an earlier object"
     return f". The pinned header{of}: to pin another one, start with: {reset_hint(spec.source)}"
+
+
+def least_objects(spec: FetchSpec) -> int:
+    """How many objects a run with these takes at least, so that `refusal` can tell."""
+    return FIRST_OBJECTS if spec.header_from.is_first and spec.reading.skips else 1
 
 
 def refusal(

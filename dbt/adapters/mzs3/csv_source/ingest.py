@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.csv_source.access import OWN_SETTINGS
 from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.csv_source.epoch import Pass
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec, HeaderFrom
+from dbt.adapters.mzs3.csv_source.first_run import least_objects
 from dbt.adapters.mzs3.csv_source.idle import is_idle
 from dbt.adapters.mzs3.csv_source.ledger.lock import WAIT_S, SourceLock
 from dbt.adapters.mzs3.csv_source.operations.reset import reset_source
@@ -72,7 +73,7 @@ def ingest(
                 report = IngestReport(name)
                 if not create_only:
                     spec = fetch_spec(run, pinned)
-                    report = Pass(run, spec, pinned.ledger, inbox).ingest()
+                    report = Pass(run, spec, pinned.ledger, inbox, least_objects(spec)).ingest()
                 on_step("begin unlock")
     except SPARK_FAILURES as exc:
         if stop.requested:

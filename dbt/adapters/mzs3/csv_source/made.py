@@ -17,7 +17,8 @@ from dbt.adapters.mzs3.spark.tables import decoded, encoded, properties_sql, rea
 
 PINNED_PROPERTY = "mzs3.pinned."
 TABLE_PROPERTY = "mzs3.table."
-_FORMAT, _GENERATION, _SOURCE = "format", "generation", "source"
+_FORMAT, _SOURCE = "format", "source"
+_GENERATION, _ROWS_GENERATION = "generation", "rows_generation"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> MadeTables
     rows = relations.shown("__rows")
     found = read_properties(spark, relations.rows, "")
     if found is None:
-        ledger = _with_prefix(TABLE_PROPERTY, read_properties(spark, relations.ledger, "") or {})
+        ledger = with_prefix(TABLE_PROPERTY, read_properties(spark, relations.ledger, "") or {})
         if _FORMAT in ledger:
             made = _stored_as(definition, ledger)
             return MadeTables(None, made, has_ledger=True, has_owner=_SOURCE in ledger)
@@ -56,13 +57,13 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> MadeTables
             if spark.catalog.tableExists(name):
                 raise lost_rows(definition, suffix)
         return None
-    parts = _with_prefix(PINNED_PROPERTY, found)
+    parts = with_prefix(PINNED_PROPERTY, found)
     if not parts:
         raise SourceError(
             f"{source}: {rows} exists and was not made by this source. Drop it, or give the "
             "source another schema or identifier"
         )
-    of_table = _with_prefix(TABLE_PROPERTY, found)
+    of_table = with_prefix(TABLE_PROPERTY, found)
     made = _stored_as(definition, of_table)
     reset = reset_hint(source)
     try:
@@ -110,22 +111,26 @@ def table_properties(definition: SourceDefinition, file_format: str) -> dict[str
     return {f"{TABLE_PROPERTY}{key}": value for key, value in of_table.items()}
 
 
-def generation_property(relations: SourceRelations) -> dict[str, str]:
+def generation_properties(relations: SourceRelations, suffix: str) -> dict[str, str]:
     """What a view in front of a table with a generation says beside that."""
-    return {f"{TABLE_PROPERTY}{_GENERATION}": relations.generation}
+    told = {_GENERATION: relations.generation}
+    if suffix == "__rows" and relations.rows_generation:
+        told[_ROWS_GENERATION] = relations.rows_generation
+    return {f"{TABLE_PROPERTY}{key}": value for key, value in told.items()}
 
 
 def own(spark: SparkSession, definition: SourceDefinition, made: MadeTables) -> None:
     """Has tables that name no source, as those of earlier versions do not, name this one."""
     if not made.has_owner:
-        kind, name = _kind(made.relations), definition.relations.rows
+        kind, name = kind_of(made.relations), definition.relations.rows
         given = properties_sql(TABLE_PROPERTY, {_SOURCE: encoded(definition.name)})
         spark.sql(f"ALTER {kind} {name} SET TBLPROPERTIES {given}")
 
 
 def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> SourceRelations:
     named = definition.relations
-    made = named.stored_as(of_table.get(_FORMAT, PARQUET), of_table.get(_GENERATION, ""))
+    generations = (of_table.get(key, "") for key in (_GENERATION, _ROWS_GENERATION))
+    made = named.stored_as(of_table.get(_FORMAT, PARQUET), *generations)
     owner = decoded(of_table[_SOURCE]) if _SOURCE in of_table else definition.name
     if owner != definition.name:
         rows = named.shown("__rows")
@@ -133,15 +138,17 @@ def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> Sou
             f"{definition.name}: {rows} is the table of the source {owner}, and one relation is "
             f"one source's. Give {definition.name} another schema or identifier. Or, if it is "
             f"what {owner} is called now, hand the table over to it, in Spark: ALTER "
-            f"{_kind(made)} {rows} UNSET TBLPROPERTIES ('{TABLE_PROPERTY}{_SOURCE}')"
+            f"{kind_of(made)} {rows} UNSET TBLPROPERTIES ('{TABLE_PROPERTY}{_SOURCE}')"
         )
     return made
 
 
-def _kind(relations: SourceRelations) -> str:
+def kind_of(relations: SourceRelations) -> str:
+    """What has the plain name of a table of the source, as SQL calls it."""
     return "VIEW" if relations.has_transactions else "TABLE"
 
 
-def _with_prefix(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+def with_prefix(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Those of the properties whose names start with the prefix, by the rest of the name."""
     ours = {key: value for key, value in properties.items() if key.startswith(prefix)}
     return {key.removeprefix(prefix): value for key, value in ours.items()}

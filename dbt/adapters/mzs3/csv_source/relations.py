@@ -19,16 +19,23 @@ class SourceRelations:
 
     `file_format` is that of the tables of rows and of the ledger. Where it has transactions, the
     names of these tables end with the `generation`, another one after each reset, and a view has
-    the name without it: so what a run writes late, which was reset meanwhile, meets no table.
+    the name without it: so what a run writes late, which was reset meanwhile, meets no table. That
+    of rows has its own, `rows_generation`, once it was made anew beside a ledger that stayed.
     """
 
     def __init__(
-        self, schema: str, identifier: str, file_format: str = PARQUET, generation: str = ""
+        self,
+        schema: str,
+        identifier: str,
+        file_format: str = PARQUET,
+        generation: str = "",
+        rows_generation: str = "",
     ) -> None:
         self.schema = schema
         self.identifier = identifier
         self.file_format = file_format
         self.generation = generation
+        self.rows_generation = rows_generation
         self.source = self._name()
         """The view of the committed rows, which users select from."""
         self.objects = self._name("__objects")
@@ -47,11 +54,20 @@ class SourceRelations:
         """Whether what is written to a table of this format is there in one step."""
         return self.file_format != PARQUET
 
-    def stored_as(self, file_format: str, generation: str | None = None) -> SourceRelations:
+    def stored_as(
+        self, file_format: str, generation: str | None = None, rows_generation: str = ""
+    ) -> SourceRelations:
         """The relations with tables in this format, of a new generation unless one is given."""
         if generation is None:
-            generation = "" if file_format == PARQUET else f"_{uuid.uuid4().hex[:8]}"
-        return SourceRelations(self.schema, self.identifier, file_format, generation)
+            generation = _new_generation(file_format)
+        return SourceRelations(
+            self.schema, self.identifier, file_format, generation, rows_generation
+        )
+
+    def with_new_rows(self) -> SourceRelations:
+        """The relations with this ledger and a table of rows that is made anew."""
+        rows = _new_generation(self.file_format)
+        return self.stored_as(self.file_format, self.generation, rows)
 
     def has_generation(self, table: str) -> bool:
         """Whether the table, by its name alone, is one of this source's that has a generation."""
@@ -60,7 +76,8 @@ class SourceRelations:
 
     def table(self, suffix: str) -> str:
         """The table, of the generation if there is one, of this suffix."""
-        return self._name(suffix + self.generation)
+        own = self.rows_generation if suffix == "__rows" else ""
+        return self._name(suffix + (own or self.generation))
 
     def beat(self, token: str) -> str:
         """The table by which the run that took the lock under this token renews its lease."""
@@ -83,3 +100,7 @@ class SourceRelations:
 
     def _name(self, suffix: str = "") -> str:
         return qualified_name(self.schema, self.identifier + suffix)
+
+
+def _new_generation(file_format: str) -> str:
+    return "" if file_format == PARQUET else f"_{uuid.uuid4().hex[:8]}"

@@ -15,9 +15,11 @@ from dbt.adapters.mzs3.csv_source.ledger.transactions import WRITTEN_BY
 from dbt.adapters.mzs3.csv_source.made import (
     PINNED_PROPERTY,
     MadeTables,
-    generation_property,
+    generation_properties,
+    kind_of,
     made_relations,
     table_properties,
+    with_prefix,
 )
 from dbt.adapters.mzs3.csv_source.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.errors import SourceError
@@ -60,12 +62,6 @@ _REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ",
 
 _NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
 _TAKEN_NAMES = re.compile("[A-Za-z0-9_]+")
-
-
-def _with_prefix(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Those of the properties whose names start with the prefix, by the rest of the name."""
-    ours = {key: value for key, value in properties.items() if key.startswith(prefix)}
-    return {key.removeprefix(prefix): value for key, value in ours.items()}
 
 
 def make_relations(
@@ -149,7 +145,7 @@ def _shown_properties(
         found = None if row["isTemporary"] else _SHOWN_PROPERTIES.search(row["information"])
         pairs = found[1].split(", ") if found else []
         properties = dict(pair.partition("=")[::2] for pair in pairs)
-        shown[row["tableName"].lower()] = _with_prefix(VIEW_PROPERTY, properties)
+        shown[row["tableName"].lower()] = with_prefix(VIEW_PROPERTY, properties)
     return shown
 
 
@@ -161,6 +157,9 @@ def _make_tables(
     relations = made_relations(spark, definition)
     if relations.file_format != file_format:
         relations = named.stored_as(file_format)
+    elif relations.has_transactions and read_properties(spark, named.rows, "") is None:
+        # What is left of those before is never theirs, nor what is still written to them.
+        relations = relations.with_new_rows()
     stored = encoded(pinned)
     starts = range(0, len(stored), PROPERTY_LENGTH)
     parts = {
@@ -185,7 +184,7 @@ def _make_tables(
             f"{definition.name}: {relations.shown(suffix)}",
         )
         if relations.has_transactions:
-            properties |= generation_property(relations)
+            properties |= generation_properties(relations, suffix)
             spark.sql(
                 f"CREATE VIEW IF NOT EXISTS {named.table(suffix)} "
                 f"TBLPROPERTIES {properties_sql('', properties)} AS SELECT * FROM {table}"
@@ -204,10 +203,9 @@ def drop_rows(
     """
     _own_views(spark, definition)
     named = definition.relations
-    kind = "VIEW" if relations.has_transactions else "TABLE"
     spark.sql(f"DROP VIEW IF EXISTS {relations.source}")
     spark.sql(f"DROP VIEW IF EXISTS {relations.rejects}")
-    spark.sql(f"DROP {kind} IF EXISTS {named.rows}")
+    spark.sql(f"DROP {kind_of(relations)} IF EXISTS {named.rows}")
     if relations.has_transactions:
         spark.sql(f"DROP TABLE IF EXISTS {relations.rows} PURGE")
 
@@ -221,9 +219,9 @@ def _create_table(spark: SparkSession, statement: str, shown: str) -> None:
         folder = exc.getMessageParameters()["location"].strip("'")
         raise SourceError(
             f"{shown} can't be made, as its folder {folder} is not empty. Either a run that went "
-            "on after the source was reset has written there: once no run is at work on the "
-            "source, remove the folder. Or the metastore does not know the table any more: then "
-            "the folder has its rows, and the metastore is to be restored"
+            "on after the source was reset, or its table made anew, has written there: once no "
+            "run is at work on the source, remove the folder. Or the metastore does not know the "
+            "table any more: then the folder has its rows, and the metastore is to be restored"
         ) from exc
 
 

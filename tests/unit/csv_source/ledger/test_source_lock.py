@@ -2,13 +2,15 @@
 
 import itertools
 import threading
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.csv_source.ledger import lock as csv_source_lock
 from dbt.adapters.mzs3.csv_source.ledger.lock import LEASE_S, SourceLock
-from dbt.adapters.mzs3.csv_source.ledger.lock_table import Holder, LockTable
+from dbt.adapters.mzs3.csv_source.ledger.lock_table import UNKNOWN, Holder, LockTable
 from dbt.adapters.mzs3.csv_source.ledger.owner import Owner
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.run import Cancellation
@@ -192,3 +194,34 @@ def test_a_beat_that_comes_after_the_lock_was_given_back_is_dropped(monkeypatch)
     go_on.set()
     lock._renewer.join(60)
     assert table.beats == set()
+
+
+@pytest.mark.parametrize(
+    ("ends", "stays"),
+    [(None, False), (SourceError("lost"), False), (KeyboardInterrupt(), True), (OSError(), True)],
+)
+def test_what_a_run_drops_stays_said_while_a_statement_may_be_on_its_way(monkeypatch, ends, stays):
+    lock, said = SourceLock(None, RELATIONS, "lake.orders"), []
+    monkeypatch.setattr(LockTable, "holder", lambda _: lock._me)
+    monkeypatch.setattr(LockTable, "mark", lambda _, holder: said.append(holder.token))
+    monkeypatch.setattr(LockTable, "drop_mark", lambda _, token: said.remove(token))
+    with nullcontext() if ends is None else pytest.raises(type(ends)), lock.alone():
+        assert said
+        if ends is not None:
+            raise ends
+    assert bool(said) == stays
+
+
+def test_who_has_said_that_it_drops_is_known_by_the_name_of_the_table(monkeypatch):
+    """Its properties may be those of a later version, or be lost."""
+    token = "0" * 32
+    tables = [{"tableName": f"Orders__drop_{token}"}, {"tableName": "orders__drop_x"}]
+    spark = SimpleNamespace(sql=lambda _: SimpleNamespace(collect=lambda: tables))
+    monkeypatch.setattr(LockTable, "_holder", lambda *_: UNKNOWN)
+    with pytest.raises(SourceError) as raised:
+        SourceLock(spark, RELATIONS, "lake.orders").require_alone()
+    assert str(raised.value) == (
+        "lake.orders: another run was dropping tables of this source and has not come to its end; "
+        "what it still drops could be this run's. See to it that it is gone, and then drop the "
+        f"table that says so: DROP TABLE {RELATIONS.shown('__drop_' + token)}"
+    )

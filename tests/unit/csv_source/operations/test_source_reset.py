@@ -1,5 +1,6 @@
 """Dropping a source whose lock is lost on the way; the metastore is a stand-in."""
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -23,7 +24,15 @@ def test_nothing_is_dropped_once_the_lock_is_lost(monkeypatch, until):
     monkeypatch.setattr(reset, "made_relations", lambda _, of: of.relations)
     monkeypatch.setattr(reset, "_with_generation", lambda *_: [])
     spark = SimpleNamespace(sql=lambda text: dropped.append(text.split(" ")[-1]))
-    lock = SimpleNamespace(require=require)
+    said = []
+
+    @contextmanager
+    def alone(outcome):
+        said.append("drops")
+        require(outcome)
+        yield
+
+    lock = SimpleNamespace(require=require, alone=alone)
     if until == len(IN_ORDER):
         reset.reset_source(spark, parse(), lock)
     else:
@@ -34,4 +43,5 @@ def test_nothing_is_dropped_once_the_lock_is_lost(monkeypatch, until):
         )
         with pytest.raises(SourceError, match=f"^{outcome}$"):
             reset.reset_source(spark, parse(), lock)
+    assert said == ["drops"]
     assert dropped == [getattr(parse().relations, name) for name in IN_ORDER[:until]]

@@ -129,19 +129,24 @@ class SourceLock:
             )
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self, outcome: str = NOTHING_COMMITTED) -> Iterator[None]:
         """A context in which to drop what the next holder would make under the same name.
 
         A run may stall in a DROP until the lock is taken over. So it says first that it drops, and
         looks at the lock after that: it has lost the lock by then, and drops nothing; or who takes
-        the lock later finds by `require_alone` what was said. Raises SourceError if it has.
+        the lock later finds by `require_alone` what was said. Raises SourceError, with the outcome
+        of the run, if it has. What ends the context otherwise may come while a statement is still
+        on its way, for which nobody waits any more: then it stays said.
         """
         self._table.mark(self._me)
         try:
-            self.require()
+            self.require(outcome)
             yield
-        finally:
+        except SourceError:
+            # Our own are raised between statements, which have answered.
             self._table.drop_mark(self._me.token)
+            raise
+        self._table.drop_mark(self._me.token)
 
     def require_alone(self) -> None:
         """Raises SourceError if an earlier holder may still be in such a context."""
@@ -149,11 +154,11 @@ class SourceLock:
             owner = other.owner
             if not (owner == self._me.owner or owner.is_gone()):
                 mark = self._relations.shown(f"__drop_{other.token}")
+                who = f"process {owner.pid} on host {owner.host}" if owner.host else "another run"
                 raise SourceError(
-                    f"{self._source}: process {owner.pid} on host {owner.host} was making the "
-                    "tables anew and has not come to its end; what it still drops could be this "
-                    "run's. See to it that it is gone, and then drop the table that says so: "
-                    f"DROP TABLE {mark}"
+                    f"{self._source}: {who} was dropping tables of this source and has not come "
+                    "to its end; what it still drops could be this run's. See to it that it is "
+                    f"gone, and then drop the table that says so: DROP TABLE {mark}"
                 )
             self._table.drop_mark(other.token)
 

@@ -7,7 +7,7 @@ of that holder alone, which is made once a run takes longer.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -58,8 +58,9 @@ class LockTable:
         """Whoever has shown that, and has not come to its end."""
         tables = self._spark.sql(f"SHOW TABLES IN {quote_schema(self._relations.schema)}")
         tokens = (self._relations.marked(row["tableName"]) for row in tables.collect())
-        found = [self._holder(self._relations.mark(token)) for token in tokens if token]
-        return [holder for holder in found if holder is not None]
+        found = [(token, self._holder(self._relations.mark(token))) for token in tokens if token]
+        # The name has the token, whatever the properties say.
+        return [replace(holder, token=token) for token, holder in found if holder is not None]
 
     def drop_mark(self, token: str) -> None:
         """Removes what `mark` made."""

@@ -18,9 +18,6 @@ from dbt.adapters.mzs3.csv_source.config import Intake
 from dbt.adapters.mzs3.csv_source.ledger.events import Phase, State
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 
-FIRST_OBJECTS = 3
-"""A run that may skip objects, and has no header pinned yet, takes so many at least: of two that
-differ, nobody could say which is wrong, and of one alone, not even that one is."""
 OBJECT_BYTES = 128 * 1024
 """To ask for an object takes about as long as to read so many bytes."""
 FIRST_BYTES = 1024 * 1024 * 1024

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.csv_source.access import changing
@@ -11,7 +13,12 @@ from dbt.adapters.mzs3.csv_source.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
 from dbt.adapters.mzs3.csv_source.ledger.lock import SourceLock
 from dbt.adapters.mzs3.csv_source.ledger.rows_table import rows_table
-from dbt.adapters.mzs3.csv_source.made import PINNED_PROPERTY, TABLE_PROPERTY, made_relations
+from dbt.adapters.mzs3.csv_source.made import (
+    PINNED_PROPERTY,
+    TABLE_PROPERTY,
+    kind_of,
+    made_relations,
+)
 from dbt.adapters.mzs3.csv_source.relations import SourceRelations
 from dbt.adapters.mzs3.csv_source.tables import foreign_views, read_views
 from dbt.adapters.mzs3.errors import SourceError
@@ -46,16 +53,14 @@ def reset_source(
         )
     views = (relations.source, relations.objects, relations.rejects)
     drops = [f"VIEW IF EXISTS {view}" for view in views]
-    kind = "VIEW" if relations.has_transactions else "TABLE"
-    drops += [f"{kind} IF EXISTS {name}" for name in (named.ledger, named.rows)]
+    drops += [f"{kind_of(relations)} IF EXISTS {name}" for name in (named.ledger, named.rows)]
     # Those too of a run that died, and of a reset. Iceberg would leave the files.
     drops += [f"TABLE IF EXISTS {table} PURGE" for table in _with_generation(spark, named)]
-    outcome = "nothing is dropped"
-    for drop in drops:
-        if lock is not None:
-            lock.require(outcome)
-        spark.sql(f"DROP {drop}")
-        outcome = "the source is dropped in part, and nothing more"
+    with nullcontext() if lock is None else lock.alone("nothing is dropped"):
+        for done, drop in enumerate(drops):
+            if lock is not None and done:
+                lock.require("the source is dropped in part, and nothing more")
+            spark.sql(f"DROP {drop}")
 
 
 def reset_ingested(spark: SparkSession, definition: SourceDefinition) -> None:
