@@ -181,6 +181,11 @@ def read_tables(ask: Named, _: Any) -> MadeTables:
     return MadeTables(ask("pinned") or None, RELATIONS, has_ledger=True, has_owner=True)
 
 
+def make_relations(ask: Named, _: Any, __: Any, text: str, *___: Any) -> SourceRelations:
+    ask("make_table", text)
+    return RELATIONS
+
+
 def simulate_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a first run asks Spark for its tables, it asks the catalog."""
     patch = monkeypatch.setattr
@@ -190,7 +195,7 @@ def simulate_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
     patch(pinning, "_require_agreement", lambda *_: None)
     patch(pinning, "_require_format", lambda *_: None)
     patch(pinning, "drop_rows", lambda ask, *_: ask("drop_table"))
-    patch(pinning, "make_relations", lambda ask, _, __, text, *___: ask("make_table", text))
+    patch(pinning, "make_relations", make_relations)
     patch(pinning, "lost_rows", lambda _: AssertionError("the table is lost"))
     patch(compaction, "COMPACT_AFTER", 99)
 

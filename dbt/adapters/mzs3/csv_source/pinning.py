@@ -96,7 +96,8 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
             f"{definition.name}: another run made or dropped {rows} while this one was to make "
             "it; nothing was ingested. Run again"
         )
-    return Pin(pinned, ledger or Ledger(spark, relations, lock), is_first=True)
+    # Not the ledger from before: the table of rows beside it may have another name by now.
+    return Pin(pinned, Ledger(spark, relations, lock), is_first=True)
 
 
 def _is_pinned(made: MadeTables, pinned: PinnedDefinition) -> bool:
