@@ -229,13 +229,17 @@ def test_a_client_is_lent_to_one_at_a_time_and_not_for_long(
     assert lent_s3_client(connection) is not first
 
 
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://me:hush@127.0.0.1:1", "me:hush@127.0.0.1:1", "http://127.0.0.1:1/?token=hush"],
+)
 @pytest.mark.parametrize("role", [None, "arn:aws:iam::123456789012:role/copy"])
 def test_a_login_in_an_endpoint_of_the_environment_is_refused_and_not_repeated(
-    monkeypatch: pytest.MonkeyPatch, role: str | None
+    monkeypatch: pytest.MonkeyPatch, role: str | None, endpoint: str
 ) -> None:
     name = "AWS_ENDPOINT_URL_STS" if role else "AWS_ENDPOINT_URL"
-    monkeypatch.setenv(name, "http://me:hush@127.0.0.1:1")
+    monkeypatch.setenv(name, endpoint)
     connection = AwsConnection(assume_role_arn=role, **KEYS)
-    with pytest.raises(S3Error, match="has a user or a password in it") as caught:
+    with pytest.raises(S3Error, match="not shown, as it may have a password") as caught:
         s3_client(connection, max_attempts=1).list_buckets()
     assert "hush" not in str(caught.value)

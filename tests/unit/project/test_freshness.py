@@ -94,6 +94,20 @@ def test_what_is_pending_is_told_to_who_asks(adapter, found, value, pending):
     assert told == (pending or (None, None))
 
 
+def test_of_sources_that_are_one_relation_to_spark_the_one_that_is_asked_for_is_read(
+    adapter, found, monkeypatch
+):
+    monkeypatch.setattr(freshness, "read_freshness", lambda one, _: Freshness(None, 0, one.name))
+    other = manifest_of()
+    for node in other.sources.values():
+        node.name, node.schema = "other", "RAW"
+    manifest = SimpleNamespace(
+        sources={"other": next(iter(other.sources.values())), **manifest_of().sources}
+    )
+    response, _, _ = freshness.freshness_from_s3(adapter, RELATION, manifest)
+    assert response.bytes == "lake.orders"
+
+
 def test_what_is_listed_and_what_is_ingested_may_both_be_nothing():
     nothing, listed = Freshness(None, 0, 0), Freshness(LATER, 1, 10)
     assert with_ingested(nothing, nothing) == nothing

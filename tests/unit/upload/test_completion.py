@@ -117,7 +117,7 @@ def denied(action: str, _: str) -> None:
 def test_who_may_not_ask_for_parts_goes_by_the_etag(
     s3: Store, completed: Completed, etag: str, number_fits: bool, follow: bool
 ) -> None:
-    file, known = s3.opened(KEY), KnownEtags()
+    file, known = s3.opened(KEY), KnownEtags(is_amazon=True)
     known.are_md5s = follow
     s3.objects[KEY], s3.etag, s3.before = b"#" * 10, etag, denied
     if number_fits and not follow:  # as under KMS: nothing speaks against it
@@ -135,7 +135,9 @@ FORMULA = multipart_etag(MemoryS3().opened(KEY).etags)
     [
         (FORMULA, {}, True),
         (OTHER, {}, None),
-        (OTHER, {"are_md5s": True}, False),
+        (OTHER, {"are_md5s": True}, None),  # another store's formula may be another one
+        (OTHER, {"is_amazon": True}, None),
+        (OTHER, {"is_amazon": True, "are_md5s": True}, False),
         (OTHER, {"by_key": {KEY: OTHER.strip('"')}, "are_md5s": True}, True),
         (NUMBERED, {}, None),
         (NUMBERED, {"numbered": True}, False),
@@ -158,7 +160,7 @@ def test_whose_an_object_is_follows_from_what_is_known_of_etags(
 def test_a_completion_that_is_answered_tells_how_the_store_makes_etags(
     s3: Store, answered: str
 ) -> None:
-    known = KnownEtags()
+    known = KnownEtags(is_amazon=True)
     known.are_md5s = answered != FORMULA
     known.note(s3.opened("x/another"), f'"{answered}"')
     assert known.numbered
@@ -174,6 +176,21 @@ def test_a_name_that_is_said_to_be_taken_by_nothing_is_free(
     assert completed(s3.opened(KEY))
     conditions: list[dict[str, str]] = [{"IfNoneMatch": "*"}, {"IfNoneMatch": "*"}, {}]
     assert s3.conditions == conditions[: times + 1]
+
+
+def test_amazon_s3_is_never_asked_without_a_condition(s3: Store, completed: Completed) -> None:
+    s3.answers = ["PreconditionFailed"] * 3
+    with pytest.raises(AwsFailure, match="PreconditionFailed"):
+        completed(s3.opened(KEY), known=KnownEtags(is_amazon=True))
+    assert s3.conditions == [{"IfNoneMatch": "*"}] * 2
+
+
+def test_a_412_tells_nothing_of_how_a_store_makes_etags(s3: Store, completed: Completed) -> None:
+    """StorageGRID's are said to have no number; the answer to the first completion was lost."""
+    file, s3.etag = s3.opened(KEY), OPAQUE
+    assert completed(file)
+    s3.answers = ["PreconditionFailed"]
+    assert completed(file) == ""
 
 
 def test_an_old_file_that_is_gone_though_the_store_says_unmet_leaves_a_free_name(

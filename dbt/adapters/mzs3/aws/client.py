@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -169,16 +170,23 @@ def aws_client(
 
 
 def _client(session: boto3.Session, service: str, **given: Any) -> Any:
-    """A client, whose errors quote its endpoint. Raises S3Error if that has a login in it, which
-    boto3 would make no use of."""
+    """A client, whose errors quote its endpoint. Raises S3Error if that is no address, or more
+    than one: then it may have a password in it, which boto3 would make no use of."""
     create: Any = session.client
-    client = create(service, **given)
-    if "@" in client.meta.endpoint_url:
-        raise S3Error(
-            f"the endpoint of {service} that AWS_ENDPOINT_URL and its like in the environment, or "
-            "endpoint_url in the configuration of AWS, give has a user or a password in it, and "
-            "is not shown; keys belong under aws_connections in the profile"
-        )
+    wrong = S3Error(
+        f"the endpoint of {service} that AWS_ENDPOINT_URL and its like in the environment, or "
+        "endpoint_url in the configuration of AWS, give is not an address such as "
+        "https://host:9000 alone, and is not shown, as it may have a password in it; keys belong "
+        "under aws_connections in the profile"
+    )
+    try:
+        client = create(service, **given)
+    except ValueError as exc:
+        if given.get("endpoint_url") or not str(exc).startswith("Invalid endpoint"):
+            raise
+        raise wrong from None
+    if re.search("[@?#]", client.meta.endpoint_url):
+        raise wrong
     return client
 
 

@@ -56,9 +56,12 @@ def freshness_from_s3(
             f"Could not compute freshness for source {relation}: it has no loaded_at_field, and "
             f"only S3 CSV sources (type: {TYPE}) can do without one"
         )
+    # Of sources that are one relation to Spark, which is refused where rows are written.
+    asked = (relation.schema, relation.identifier)
+    source = next((one for one in found if (one.schema, one.identifier) == asked), found[0])
     tells_pending = is_set(adapter.config, PENDING_VARIABLE)
     try:
-        definition = source_definition(found[0], credentials.connections)
+        definition = source_definition(source, credentials.connections)
         connection = credentials.connections[definition.aws_connection]
         discovery, name = definition.discovery, definition.name
         what = {"definition": definition}

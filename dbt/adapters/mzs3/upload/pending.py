@@ -47,9 +47,10 @@ class PendingFile:
 
 
 class TakenError(LocationError):
-    """The name of a file is taken by an object that is not the file; nothing has replaced it."""
+    """The name of a file, `key`, is taken by an object that is not the file; it stays."""
 
     def __init__(self, prefix: Prefix, key: str) -> None:
+        self.key = key
         super().__init__(
             f"{prefix.uri_of(key)} is there, which this run was about to write: another run is "
             "committing, or something else writes to this location, or to one above or below it. "
@@ -61,20 +62,25 @@ class KnownEtags:
     """What is known of the ETags that a store gives to completed uploads, under one encryption.
 
     `numbered`: they end with the number of parts, as on Amazon S3. `are_md5s`: those of objects
-    that are put at once are MD5s, so that those of parts are. `by_key` were answered to this run.
+    that are put at once are MD5s, so that on Amazon S3 those of parts are. `by_key` were answered
+    to this run.
     """
 
-    def __init__(self, *, numbered: bool = False) -> None:
-        self.numbered = numbered
+    def __init__(self, *, is_amazon: bool = False) -> None:
+        self.is_amazon = is_amazon
+        self.numbered = is_amazon
         self.are_md5s = False
         self.by_key: dict[str, str] = {}
         self._were_seen_to_follow: bool | None = None
 
     @property
     def follow(self) -> bool:
-        """Whether they are S3's formula of the parts' ETags: as was seen, else as S3 has it."""
+        """Whether they are S3's formula of the parts' ETags: as was seen, else as S3 has it.
+
+        Other stores have formulas of their own, also where they answer MD5s to what is put.
+        """
         seen = self._were_seen_to_follow
-        return self.are_md5s if seen is None else seen
+        return (self.is_amazon and self.are_md5s) if seen is None else seen
 
     def note(self, file: PendingFile, answered: str) -> None:
         """Learn from the answer to a completion, which is empty where the store says none."""
@@ -152,7 +158,9 @@ def complete(
     tells whether the completion was refused.
     """
     known = KnownEtags() if known is None else known
-    conditions: list[dict[str, str]] = [{"IfNoneMatch": "*"}, {"IfNoneMatch": "*"}, {}]
+    conditions: list[dict[str, str]] = [{"IfNoneMatch": "*"}, {"IfNoneMatch": "*"}]
+    if not known.is_amazon:
+        conditions.append({})  # see below
     if instead_of is not None:
         conditions.insert(0, {"IfMatch": instead_of})
     for condition in conditions:
@@ -169,7 +177,6 @@ def complete(
         # A store may say so of an upload that another run is completing or aborting just now.
         if not is_unmet and not is_missing(refused) and error_code(refused) != "InvalidPart":
             raise refused
-        known.numbered |= is_unmet  # so has every store that was seen to heed these conditions
         found, verdict = look(prefix, file, known, instead_of=instead_of)
         if verdict is not False:
             return ""
@@ -177,8 +184,8 @@ def complete(
             raise TakenError(prefix, file.key) from refused
         if not is_unmet:
             return None
-        # Nothing is there. It was removed just now; or the store takes a name that was deleted
-        # for one that is in use, says so once more, and has nothing that would be replaced.
+        # Nothing is there. It was removed just now; or the store, which is not Amazon S3, takes a
+        # name that was deleted for one that is in use, and says so once more.
     raise refused
 
 

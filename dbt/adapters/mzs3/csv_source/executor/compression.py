@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import re
 import zlib
 from collections.abc import Callable
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8
+from dbt.adapters.mzs3.csv_source.executor.encoding import UTF_8, UTF_16
 from dbt.adapters.mzs3.csv_source.executor.object_error import (
     FIX_OBJECT,
     HeaderProblem,
@@ -31,6 +32,8 @@ BY_SUFFIX, NONE = "by_suffix", "none"
 _SUFFIXES = {".gz": GZIP, ".gzip": GZIP, ".zst": ZSTD, ".zstd": ZSTD, ".bz2": BZIP2}
 COMPRESSIONS = (BY_SUFFIX, NONE, GZIP, ZSTD, BZIP2)
 
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+
 # libzstd's own limit, which Arrow lets nobody raise.
 _MOST_WINDOW_MB = 128
 _ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
@@ -48,35 +51,39 @@ def compression_of(start: bytes, key: str, declared: str, encoding: str | None) 
     """How the object at `key` that has this start is compressed; the one decision of it.
 
     By suffix, an object is what its first bytes say; where they say nothing, it has to be what its
-    name says. Raises HeaderProblem for one whose first bytes say something else than is declared.
+    name says. Raises ObjectError for one whose first bytes say something else than is declared:
+    by another option it can be read, so it is not skipped.
     """
-    found = None if _is_text(declared, encoding) else compression_in(start)
+    found = None if _is_text(start, declared, encoding) else compression_in(start)
     expected = compression_by_name(key, declared)
     if found is None or found == expected:
         return expected
     if declared != BY_SUFFIX:
         problem = f"it is compressed by {found}"
         advice = f"Declare `compression: {BY_SUFFIX}`, which goes by an object's first bytes too"
-        raise HeaderProblem(problem, advice, line=1, byte=0)
+        raise ObjectError(problem, advice, line=1, byte=0)
     return found
 
 
-def _is_text(declared: str, encoding: str | None) -> bool:
-    """Whether the first bytes are text whatever they say, as only UTF-8 never begins like a file.
+def _is_text(start: bytes, declared: str, encoding: str | None) -> bool:
+    """Whether the first bytes are text whatever they say: only UTF-8 never begins like a file.
 
-    Else nobody could have an object read whose text begins so.
+    Else nobody could have an object read whose text begins so. Of encodings that have ASCII's
+    characters, a text has no control characters, and what is compressed has some soon.
     """
-    return declared == NONE and encoding not in (None, UTF_8)
+    if declared != NONE or encoding in (None, UTF_8):
+        return False
+    return encoding in UTF_16 or _CONTROL.search(start) is None
 
 
 def plain_reader(read: Read, key: str, declared: str, encoding: str | None) -> Read:
     """Reads the object's text, decompressed, in its own `encoding`; None as for `require_text`.
 
-    Raises ObjectError where the bytes are not what the compression makes, or end early;
-    HeaderProblem for what is no such text, or compressed in another way than is declared.
+    Raises ObjectError where the bytes are not what the compression makes, end early, or are
+    compressed in another way than is declared; HeaderProblem for what is no such text.
     """
     start, read = _looked_at(read)
-    if _is_text(declared, encoding):
+    if _is_text(start, declared, encoding):
         require_encoding(start, encoding)
         return read
     kind = compression_of(start, key, declared, encoding)
@@ -102,7 +109,7 @@ def _looked_at(read: Read) -> tuple[bytes, Read]:
         data, held = held[:size], held[size:]
         return data or read(size)
 
-    return start, following
+    return start[:LOOK_BYTES], following
 
 
 def _decompressed(read: Read, kind: str, start: bytes) -> Read:

@@ -54,8 +54,9 @@ class Effects:
         """The keys of objects that `delete_visible` did not know to be this commit's."""
         self.refusal: str | None = None
         """Why an upload could not be completed, and never will be."""
-        self.known = KnownEtags(numbered=is_amazon_s3(prefix))
-        self._taken: set[str] = set()  # keys that an error has told of as taken
+        self._told: str | None = None  # the key that the refusal is about
+        self.known = KnownEtags(is_amazon=is_amazon_s3(prefix))
+        self._taken: set[str] = set()  # the keys of others' objects
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
         """The names of keys, or of all files, relative to the location."""
@@ -121,7 +122,7 @@ class Effects:
         try:
             return self._is_completed(file)
         except TakenError as exc:
-            self.refusal = str(exc)
+            self.refusal, self._told = str(exc), exc.key
             return False
         except AwsFailure as exc:
             # Of the requests in there, this one alone is about the upload; the others only look.
@@ -129,7 +130,7 @@ class Effects:
             if asked != "CompleteMultipartUpload" or not was_surely_refused(exc):
                 raise
             doing = f"completing the upload of {self._prefix.uri_of(file.key)}"
-            self.refusal = describe(exc, doing, self._prefix.permissions)
+            self.refusal, self._told = describe(exc, doing, self._prefix.permissions), None
         found, verdict = self._look(file)
         if found is None or found.etag == self.pending.in_place:
             self._end(file)
@@ -230,10 +231,10 @@ class Effects:
         self.spared = tuple(found.key for found in visible if found.key not in ours)
         return delete_all(self._prefix, ours)
 
-    @property
-    def told_spared(self) -> list[str]:
-        """The URIs of the spared, but for those that an error has told of."""
-        return [self._prefix.uri_of(key) for key in self.spared if key not in self._taken]
+    def spared_beside(self, exc: BaseException) -> list[str]:
+        """The URIs of the spared, but for the one that the error tells of."""
+        told = exc.key if isinstance(exc, TakenError) else self._told
+        return [self._prefix.uri_of(key) for key in self.spared if key != told]
 
     def overtaken(self) -> str:
         """The error for a run that another one was faster than."""

@@ -94,7 +94,7 @@ class CommitIntent:
 class Version:
     """An intent as it is in S3, with its ETag; `has_md5`: that is the MD5 of its bytes.
 
-    Then ETags are MD5s in this bucket, with the encryption of this export's objects.
+    Then ETags are MD5s in this bucket, with the encryption of whoever has written the intent.
     """
 
     intent: CommitIntent

@@ -71,8 +71,11 @@ class Commit:
 
     @_version.setter
     def _version(self, version: Version | None) -> None:
-        if self._seen is None and version is not None:
-            self._effects.known.are_md5s = version.has_md5  # as written beside the files
+        if version is not None:
+            # As the run of the files has written it: with their encryption.
+            writers = {version.intent.run_id, version.intent.written_by}
+            is_own = writers == {self.pending.manifest["run_id"]}
+            self._effects.known.are_md5s |= is_own and version.has_md5
         self._seen = version
 
     @classmethod
@@ -250,7 +253,8 @@ class Commit:
         except Exception as second:  # noqa: BLE001 - the first failure is the one to tell
             may_be = f"{second}; files that this run has completed may be there"
             problems = [may_be] if self._version else []
-        if isinstance(exc, LocationError) and not problems and not self._effects.told_spared:
+        remains = [*problems, *self._effects.spared_beside(exc)]
+        if isinstance(exc, LocationError) and not remains:
             raise exc
         if isinstance(exc, Exception):
             raise self._failed(exc, problems) from exc
@@ -258,7 +262,7 @@ class Commit:
 
     def _failed(self, exc: Exception, remains: list[str]) -> CommitError:
         reason = describe_failure(exc, f"committing {self._prefix.uri}")
-        return CommitError(reason, remains, self._effects.told_spared)
+        return CommitError(reason, remains, self._effects.spared_beside(exc))
 
     def _left_by(self, exc: BaseException) -> list[str]:
         """What a claim without an answer may have left."""

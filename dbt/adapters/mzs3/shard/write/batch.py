@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.aws.failures import AwsFailure, explained
 from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.formats.format import ExportedColumn
+from dbt.adapters.mzs3.objects.conditions import is_amazon_s3
 from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.shard.config import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout
@@ -29,7 +30,7 @@ from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import proof_of_writing
 from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, check_count, reported
-from dbt.adapters.mzs3.upload.pending import PendingFile, TakenError, complete
+from dbt.adapters.mzs3.upload.pending import KnownEtags, PendingFile, TakenError, complete
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
@@ -136,6 +137,7 @@ class TakenNamesError(ShardError):
 def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
     """Complete every upload; raises ShardError if one fails, while others may succeed."""
     taken: list[str] = []
+    known = KnownEtags(is_amazon=is_amazon_s3(prefix))
 
     def one(file: PendingFile) -> BatchFile:
         try:
@@ -145,7 +147,7 @@ def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFil
             raise
 
     def completed(file: PendingFile) -> BatchFile:
-        if complete(prefix, file) is None:
+        if complete(prefix, file, known=known) is None:
             raise ShardError(
                 f"the upload of {prefix.uri_of(file.key)} is gone: something else than this run "
                 "has aborted it, such as a lifecycle rule of the bucket; run again"
