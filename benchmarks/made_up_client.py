@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyspark import cloudpickle
 
 from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source import fetch, idle, ingest
+from dbt.adapters.mzs3.csv_source import fetch, idle, pinning
 from dbt.adapters.mzs3.csv_source.executor import listing
 from dbt.adapters.mzs3.csv_source.executor.columns import arrow_type
 from dbt.adapters.mzs3.csv_source.executor.fetch import FetchSpec
@@ -70,7 +70,7 @@ def made_up_client(objects: int) -> Iterator[MadeUpClient]:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     client = MadeUpClient(objects)
     with contextlib.ExitStack() as stack:
-        for module in (ingest, idle, scan, listing):
+        for module in (pinning, idle, scan, listing):
             stack.enter_context(mock.patch.object(module, "s3_client", _Client(client)))
         stack.enter_context(mock.patch.object(fetch, "fetch_objects", _made_up_rows))
         # With the bucket as it is now, and not as it was when the code was pickled.
