@@ -38,7 +38,8 @@ def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
 
 def least_objects(spec: FetchSpec) -> int:
     """How many objects a run with these takes at least, so that `refusal` can tell."""
-    return FIRST_OBJECTS if spec.header_from.is_first and spec.reading.skips else 1
+    where = spec.header_from
+    return FIRST_OBJECTS if where.is_first and where.is_found and spec.reading.skips else 1
 
 
 def refusal(
