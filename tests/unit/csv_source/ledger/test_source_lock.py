@@ -97,6 +97,7 @@ class OneLock(LockTable):
 
     def __init__(self, fails=()):
         self.has, self.beats, self.fails = None, set(), list(fails)
+        self.dropping = []
 
     def create(self, holder):
         if self.has is not None:
@@ -110,6 +111,9 @@ class OneLock(LockTable):
 
     def drop(self):
         self.has = None
+
+    def marks(self):
+        return self.dropping
 
     def beat(self, token):
         return None
@@ -147,6 +151,18 @@ def test_who_is_cancelled_as_it_takes_over_leaves_no_lock():
     table = OneLock()
     with pytest.raises(SourceError, match="cancelled"):
         taking_over(table).__enter__()
+    assert table.has is None
+
+
+def test_what_is_taken_over_from_a_run_that_stalls_in_a_drop_is_given_back(monkeypatch):
+    """A reset, say: what it still drops would be what this run commits, or its ledger."""
+    monkeypatch.setattr(csv_source_lock, "POLL_S", 0)
+    table = OneLock()
+    lock = taking_over(table)
+    lock._cancellation = Cancellation("lake.orders")
+    table.dropping = [table.has]
+    with pytest.raises(SourceError, match="was dropping tables of this source"):
+        lock.__enter__()
     assert table.has is None
 
 

@@ -180,8 +180,11 @@ class SourceLock:
             if not is_left:
                 # Another run, on another host, may have seen it expire too, and be at the same.
                 self._cancellation.wait(POLL_S)
-            holder = self._table.holder()
-            return None if holder == self._me else (holder or UNKNOWN)
+            if (holder := self._table.holder()) != self._me:
+                return holder or UNKNOWN
+            if not is_left:
+                self.require_alone()  # whoever had it may stall in a DROP
+            return None
 
     def _has_expired(self, holder: Holder) -> bool:
         """Whether this holder has not renewed its lease for as long as we have looked."""
