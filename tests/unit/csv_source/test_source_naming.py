@@ -55,12 +55,13 @@ def read(definition, first: bytes, *others: bytes) -> list[dict[str, int]]:
     assert [column.name for column in pinned.columns] == [c.name for c in definition.columns]
     spec = fetch_spec(SourceRun(None, definition, None), Pin(pinned, None, True))
     decoder = form.decoder(spec.header, spec.columns)
-    return [
-        row
-        for data in (first, *others)
-        for records in decoder(stored(data))
-        for row in records.batch.to_pylist()
-    ]
+    objects = [stored(data) for data in (first, *others)]
+    rows = [row for one in objects for part in decoder(one) for row in part.batch.to_pylist()]
+    # As small objects are read, where all are of one form.
+    if len(objects) > 1 and (together := getattr(decoder, "together", None)) is not None:
+        joined = together(objects)
+        assert joined is None or joined[0].to_pylist() == rows
+    return rows
 
 
 @given(
