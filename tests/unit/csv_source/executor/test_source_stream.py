@@ -5,10 +5,10 @@ import io
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.csv_source.executor.compression import plain_reader
+from dbt.adapters.mzs3.csv_source.executor.compression import _decompressed
 from dbt.adapters.mzs3.csv_source.executor.object_error import GONE, NOT_READ, ObjectError
 from dbt.adapters.mzs3.csv_source.executor.stream import ObjectReader
 from dbt.adapters.mzs3.objects.reader import MAX_RESUMES
@@ -254,10 +254,11 @@ class Trickle:
 
 
 def gunzipped(source):
-    """Reads it as an object of gzip, whose text may be any bytes."""
-    return plain_reader(source.read, "1.csv", "gzip", "utf-16")
+    """Reads what is in it, which may be any bytes: whether that is text is not looked at."""
+    return _decompressed(source.read, "gzip", b"")
 
 
+@example([b"Obj\1"], 0, [50], 400)  # as a file of Avro begins
 @given(
     st.lists(st.binary(max_size=300), max_size=4),
     st.integers(0, 5),
