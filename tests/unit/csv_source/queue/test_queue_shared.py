@@ -140,6 +140,7 @@ def test_a_message_that_comes_again_and_again_ends_a_run_too(
         inbox.acknowledge()
     assert post.left == (1, 0)
     assert "no more after 5 messages that are others' or came again" in post.warned[0]
+    assert post.warned[0].endswith("Run again for the rest")
 
 
 def test_objects_that_messages_of_others_name_do_not_count_either(

@@ -93,13 +93,13 @@ class Inbox:
         if self._received:
             return
         self._received = True
-        events, reasons, ended_after = self._receive_all()
+        events, reasons, again, ended_after = self._receive_all()
         received = len(self._handles) + len(self._others)
         self.empty = not received
         self.only_tests = 0 < self._tests == received
         self._give_back(self._others)
         if reasons or ended_after:
-            self._tell_of_others(reasons, ended_after)
+            self._tell_of_others(reasons, again, ended_after)
         newest = newest_of_each_key(events)
         # A removal may come late too, long after the object was put there again.
         for key, found in look_up(self._run, newest):
@@ -136,25 +136,27 @@ class Inbox:
                 "and nothing is ingested twice"
             )
 
-    def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str], int]:
-        """The source's events; and how many messages are not the source's, by what they are.
+    def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str], int, int]:
+        """The source's events; how many messages are not the source's, by what they are; and how
+        many came again.
 
         The last number is of those beside the source's, if they ended the receiving, else 0.
         """
         events: list[ObjectEvent] = []
         reasons: Counter[str] = Counter()
         # A message may hold several events; they are bounded as the messages are.
-        own = beside = 0
+        own = beside = again = 0
         while own < MAX_MESSAGES and beside < MAX_OTHERS:
             self._run.cancellation.check()
             messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
             if not messages:
-                return events, reasons, 0
+                return events, reasons, again, 0
             for message, handle, body in messages:
                 known = next((m for m in (self._handles, self._others) if message in m), None)
                 if known is not None:
                     known[message] = handle  # of one that came before, the new handle counts
                     beside += 1
+                    again += 1
                     continue
                 told = parse_message(body)
                 mine = [*filter(self._scope.is_object, told)]
@@ -170,15 +172,15 @@ class Inbox:
             if self._thread.ident is None:
                 self._thread.start()
         if own < MAX_MESSAGES:
-            return events, reasons, beside
+            return events, reasons, again, beside
         self._run.log.warn(
             f"{self._source}: this run takes {own} of its own messages from the queue "
             f"{self.queue_name}, beside {beside} that are others' or came again, and there may be "
             "more; run again for the rest"
         )
-        return events, reasons, 0
+        return events, reasons, again, 0
 
-    def _tell_of_others(self, reasons: Counter[str], ended_after: int) -> None:
+    def _tell_of_others(self, reasons: Counter[str], again: int, ended_after: int) -> None:
         """In one warning, as to run again does not help against what is behind many of others."""
         said, advice = "came again", "Run again for the rest"
         if reasons:
@@ -187,6 +189,8 @@ class Inbox:
                 f"were left in it, as they are not this source's: {what} "
                 f"({sum(reasons.values())} in all, beside {len(self._handles)} of its own)"
             )
+        ended_by_its_own = ended_after and 2 * again > ended_after
+        if reasons and not ended_by_its_own:
             advice = "They come again with every run: give the source a queue of its own"
         if ended_after:
             said += (
