@@ -76,7 +76,7 @@ test-cluster: .venv/.test .venv/.workers ## Kills, cuts, races on a standalone c
 
 test-stores: .venv/.test .stores/minio .stores/versitygw ## Exports, sources and shards on real S3 servers; needs Go
 	@$(WITH_JAVA) && for store in minio versitygw; do \
-	  MZS3_STORE=$$store $(BIN)/python -m pytest $(STORE_TESTS) || exit; done
+	  MZS3_STORE=$$store $(BIN)/python -m pytest -m "not long" $(STORE_TESTS) || exit; done
 
 test-formats: .venv-formats/.formats ## Tables of Delta and Iceberg, on Spark 4.1 as there is no build for a later one
 test-formats: BIN := .venv-formats/bin
