@@ -8,10 +8,11 @@ cd "$(dirname "$0")/.."
 extras=${1:?name the extras of pyproject.toml to install, for example: demo}
 venv=${VENV:-.venv}
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+parser=$(mktemp -d)
+trap 'rm -rf "$log" "$parser"' EXIT
 
 suitable() {
-  "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null
+  "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null
 }
 
 # On Debian `venv` is a package of its own; `virtualenv` does as well.
@@ -20,7 +21,7 @@ make_venv() {
 }
 
 if ! { [ -x "$venv/bin/python" ] && suitable "$venv/bin/python"; }; then
-  for python in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
+  for python in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python3.10}; do
     if suitable "$python" && make_venv "$python"; then
       made=yes
       break
@@ -28,7 +29,7 @@ if ! { [ -x "$venv/bin/python" ] && suitable "$venv/bin/python"; }; then
   done
   if [ -z "${made:-}" ]; then
     cat "$log" >&2
-    echo "No Python from 3.10 to 3.13 that can make a virtual environment was found." >&2
+    echo "No Python from 3.10 to 3.14 that can make a virtual environment was found." >&2
     echo "Install one (on Debian: apt install python3 python3-venv), or name it: make PYTHON=…" >&2
     exit 1
   fi
@@ -42,7 +43,19 @@ if [ "$extras" = workers ]; then
   set -- --target "$packages" "pyarrow>=24" "boto3>=1.36"
 else
   what="dbt-mzs3[$extras]" where=$venv
-  set -- -e ".[$extras]"
+  # dbt-core 1.12 requires a package that downloads a program while it is built, so it can't be had
+  # from a package index alone. dbt only starts it for `dbt --use-v2-parser`: an empty one will do.
+  cat >"$parser/pyproject.toml" <<'END'
+[build-system]
+requires = ["hatchling>=1.27"]
+build-backend = "hatchling.build"
+[project]
+name = "dbt-core-experimental-parser"
+version = "2.0.8"
+[tool.hatch.build.targets.wheel]
+bypass-selection = true
+END
+  set -- "$parser" -e ".[$extras]"
 fi
 
 install() {
