@@ -63,8 +63,9 @@ def test_a_key_without_a_value_is_left_out():
     assert parse(pattern=None, file_format=None) == parse()
 
 
-def test_yaml_reads_the_key_null_as_none():
-    assert parse({None: "NULL"}).dialect.null == "NULL"
+@pytest.mark.parametrize("key", [None, "None"], ids=["dbt 1.11", "dbt 1.12"])
+def test_the_key_null_without_quotes_arrives_as_none_or_as_its_text(key):
+    assert parse({key: "NULL"}).dialect.null == "NULL"
 
 
 def test_without_a_header_columns_are_counted_or_declared():

@@ -153,8 +153,11 @@ def parse_definition(
     A key without a value counts as left out. Raises ConfigError with all problems at once.
     """
     problems: list[str] = []
-    # YAML reads a key that is written `null`, without quotes, as no name at all.
-    named = {"null" if key is None else str(key): value for key, value in external.items()}
+    # YAML reads a key that is written `null`, without quotes, as no name at all, of which dbt 1.12
+    # makes a text.
+    named = {
+        "null" if key in (None, "None") else str(key): value for key, value in external.items()
+    }
     given = {key: value for key, value in named.items() if value is not None}
     problems += _key_problems(given)
     form, read = config.read_format(ConfigReader(given, problems, "external."))
