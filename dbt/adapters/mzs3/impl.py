@@ -28,8 +28,9 @@ from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.operations import OPERATIONS
-from dbt.adapters.mzs3.project.declarations import check_declarations, shard_options
+from dbt.adapters.mzs3.project.declarations import check_declarations
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
+from dbt.adapters.mzs3.project.model_options import export_options, shard_options
 from dbt.adapters.mzs3.project.overlaps import find_overlaps, require_own
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
 from dbt.adapters.mzs3.project.staging import (
@@ -185,25 +186,21 @@ class Mzs3Adapter(SparkAdapter):
 
     @available.parse(lambda *_args, **_kwargs: "")
     def compile_copy_job(
-        self,
-        node: str,
-        query: str,
-        options: dict[str, Any],
-        relation: BaseRelation,
-        full_refresh: bool = False,
+        self, node: Any, query: str, relation: BaseRelation, full_refresh: bool = False
     ) -> str:
         """The job of a `copy_to_s3` model. Raises DbtRuntimeError with all wrong options."""
+        name, options = node.unique_id, export_options(node, self.get_macro_resolver())
         if not getattr(self.behavior, COPY_FLAG).no_warn:
             raise DbtRuntimeError(
                 f"copy_to_s3 is turned off for this project by the flag {COPY_FLAG} in "
-                f"dbt_project.yml; to export {node}, set it to true there, or remove it"
+                f"dbt_project.yml; to export {name}, set it to true there, or remove it"
             )
         credentials = self.config.credentials
         with as_dbt_errors():
-            require_spark(credentials, node)
-            parse_options(node, options, credentials.connections)
+            require_spark(credentials, name)
+            parse_options(name, options, credentials.connections)
         return render_copy_job(
-            node,
+            name,
             query,
             options,
             schema=str(relation.schema),
@@ -214,7 +211,7 @@ class Mzs3Adapter(SparkAdapter):
     @available.parse(lambda *_args, **_kwargs: "")
     def compile_shard_job(self, node: Any, query: str) -> str:
         """The job of a `persist_shard` model. Raises as `compile_copy_job` does."""
-        name, options = node.unique_id, shard_options(node)
+        name, options = node.unique_id, shard_options(node, self.get_macro_resolver())
         credentials = self.config.credentials
         with as_dbt_errors():
             require_spark(credentials, name)

@@ -41,15 +41,14 @@ DOWNSTREAM = "select count(*) as n from {{ ref('orders_export') }}"
 PYTHON = """
 def model(dbt, session):
     dbt.config(materialized='copy_to_s3', location='s3://copy-model/scored/', parts=1)
-    dbt.config(file_format='delta', persist_docs={'columns': True})
+    dbt.config(persist_docs={'columns': True})
     return dbt.ref('orders').where('id < 3').selectExpr('id', 'rand() as score')
 """
 
-# As a project sets it for a folder of tables.
 DOCUMENTED = """
 {{ config(
     materialized='KIND', location='s3://copy-model/KIND/documented',
-    file_format='delta', persist_docs={'relation': true, 'columns': true}
+    persist_docs={'relation': true, 'columns': true}
 ) }}
 select 1 as id
 """
@@ -112,6 +111,12 @@ class TestCopyModel:
             **of_both("granted", GRANTED),
             **of_both("shared", SHARED),
         }
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, Any]:
+        of_tables = {"+file_format": "delta"}  # as a project sets it for a folder of tables
+        documented = ("scored", "documented_export", "documented_shard")
+        return {"models": {"test": dict.fromkeys(documented, of_tables)}}
 
     def test_empty_creates_the_view_and_exports_nothing(self, project: Any, s3: Any) -> None:
         run_dbt(["run", "--empty", "--select", "orders", "orders_export"])

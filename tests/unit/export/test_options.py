@@ -91,8 +91,8 @@ def test_parquet_is_compressed_unless_it_is_told_not_to() -> None:
     assert parse(format="parquet", compression="none").format.compression == "none"
 
 
-def test_configs_of_spark_models_are_no_options() -> None:
-    assert parse(file_format="parquet", tblproperties={"a": "b"}) == parse()
+def test_what_dbt_notes_of_a_python_model_is_no_option() -> None:
+    assert parse(config_keys_used=["alias"], submission_method="session") == parse()
 
 
 def test_all_problems_are_named_at_once() -> None:

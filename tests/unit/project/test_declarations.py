@@ -31,6 +31,8 @@ def model(name: str, kind: str, given: dict[str, Any], **unrendered: Any) -> Any
         resource_type="model",
         config=SimpleNamespace(materialized=kind, extra=given, **known),
         unrendered_config=unrendered,
+        config_call_dict=given,
+        patch_path=None,
     )
 
 
@@ -52,6 +54,7 @@ def manifest(*nodes: Any) -> Any:
     return SimpleNamespace(
         nodes={one.unique_id: one for one in nodes if one.resource_type != "source"},
         sources={one.unique_id: one for one in nodes if one.resource_type == "source"},
+        files={},
     )
 
 

@@ -16,18 +16,9 @@ from dbt.adapters.mzs3.text import did_you_mean
 T = TypeVar("T")
 E = TypeVar("E", bound=Enum)
 
-# Configs of Spark models that projects set for whole folders; they mean nothing here.
+# What dbt notes of a Python model in its config, and how one is to be run.
 IGNORED = frozenset(
     {
-        "file_format",
-        "location_root",
-        "clustered_by",
-        "buckets",
-        "options",
-        "tblproperties",
-        "merge_update_columns",
-        "sql_header",
-        # What dbt notes of a Python model, and how one is to be run.
         "config_keys_used",
         "config_keys_defaults",
         "meta_keys_used",

@@ -11,6 +11,7 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.project.model_options import export_options, shard_options
 from dbt.adapters.mzs3.project.overlaps import shown
 from dbt.adapters.mzs3.project.sources import is_of_type, source_definition
 from dbt.adapters.mzs3.project.staging import shard_source
@@ -34,7 +35,7 @@ def check_declarations(
         return
     errors: list[str] = []
     for node in [*manifest.nodes.values(), *manifest.sources.values()]:
-        problems = [*_problems_of(node, connections), *overlaps.get(node.unique_id, ())]
+        problems = [*_problems_of(node, manifest, connections), *overlaps.get(node.unique_id, ())]
         if problems:
             errors.append(str(ConfigError(shown(node), problems)))
     if errors and command in ("parse", "compile"):
@@ -43,16 +44,16 @@ def check_declarations(
         logger.warning(error)
 
 
-def _problems_of(node: Any, connections: Collection[str]) -> Sequence[str]:
+def _problems_of(node: Any, manifest: Any, connections: Collection[str]) -> Sequence[str]:
     """All that is wrong with the options of the node, if it is one of ours."""
     try:
-        _check(node, connections)
+        _check(node, manifest, connections)
     except ConfigError as exc:
         return exc.problems
     return ()
 
 
-def _check(node: Any, connections: Collection[str]) -> None:
+def _check(node: Any, manifest: Any, connections: Collection[str]) -> None:
     if node.resource_type == "source":
         if is_of_type(node, TYPE):
             source_definition(node, connections)
@@ -60,16 +61,7 @@ def _check(node: Any, connections: Collection[str]) -> None:
             shard_source(node, connections)
     elif node.resource_type == "model":
         if node.config.materialized == "copy_to_s3":
-            parse_options(node.unique_id, node.config.extra, connections)
+            parse_options(node.unique_id, export_options(node, manifest), connections)
         elif node.config.materialized == "persist_shard":
-            shard_config.parse_shard_options(node.unique_id, shard_options(node), connections)
-
-
-def shard_options(node: Any) -> dict[str, Any]:
-    """The options in a model's config, without dbt's defaults for those that are not given."""
-    given = dict(node.config.extra)
-    if "on_schema_change" in node.unrendered_config:
-        given["on_schema_change"] = node.config.on_schema_change
-    if node.config.column_types:
-        given["column_types"] = node.config.column_types
-    return given
+            options = shard_options(node, manifest)
+            shard_config.parse_shard_options(node.unique_id, options, connections)

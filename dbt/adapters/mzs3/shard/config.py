@@ -91,7 +91,7 @@ def parse_shard_options(
 ) -> ShardOptions:
     """The options in a model's config; raises ConfigError with everything that is wrong."""
     given = {key: value for key, value in config.items() if key not in IGNORED}
-    problems = unknown_keys(given, tuple(_CONVERTERS), "persist_shard")
+    problems = unknown_keys(given, KNOWN, "persist_shard")
     read = ConfigReader(given, problems)
     options = ShardOptions(**{"location": "", **read.all(_CONVERTERS)})
     problems += option_problems(given.get("location"))
@@ -163,6 +163,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(SIZES, parse_size),
     "parts": whole_number(1, MAX_PARTS),
 }
+KNOWN = tuple(_CONVERTERS)
 
 
 TYPE = "persist_shard"

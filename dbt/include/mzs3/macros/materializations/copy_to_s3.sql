@@ -9,9 +9,7 @@
   {%- set query = 'select * from ' ~ this.render() if is_python else sql -%}
   {#- Options are checked before anything is created. dbt takes jobs from a materialization itself
      alone, not from a macro that it calls: so the two that have one are alike. -#}
-  {%- set job = adapter.compile_copy_job(
-      model.unique_id, query, config.model.config.extra, this, should_full_refresh()
-  ) -%}
+  {%- set job = adapter.compile_copy_job(config.model, query, this, should_full_refresh()) -%}
   {%- set target_relation = this.incorporate(type='table' if is_python else 'view') -%}
   {%- set grant_config = config.get('grants') -%}
 
