@@ -15,7 +15,8 @@ from support.faulty_s3 import FaultyS3, Request
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 README = Path(__file__).parents[2] / "README.md"
-NOISE = ("\tat ", "at org.apache", "at java.base", "Traceback", "mzs3-error", "WARN ", "Exception")
+NOISE = ("\tat ", "at org.apache", "at java.base", "Traceback", "mzs3-error")
+NOISE += ("WARN ", "Exception", "FutureWarning")
 
 SOURCES = """
 sources:
@@ -54,6 +55,13 @@ MODELS = {
         "    from pyspark.sql import functions as F\n"
         "    return session.range(4).select(F.udf(lambda n: 1 // n, 'int')('id').alias('n'))\n",
         "ZeroDivisionError: integer division or modulo by zero",
+    ),
+    # Of pandas 3 PySpark has a warning.
+    "bad_pandas.py": (
+        "import pandas\n\n"
+        "def model(dbt, session):\n"
+        "    return [session.createDataFrame(pandas.DataFrame({'n': [1]}))]\n",
+        "the model returned builtins.list",
     ),
 }
 

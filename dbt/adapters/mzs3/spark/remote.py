@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.failure import GONE, explain, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-from dbt.adapters.mzs3.spark.session import DEFAULTS, silence_loggers
+from dbt.adapters.mzs3.spark.session import DEFAULTS, quieten_pyspark
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def open_session(
     if problem := url_problem(server):
         raise SparkJobError(problem)
     address = shown_server(server)
-    silence_loggers()
+    quieten_pyspark()
     try:
         _import_client()
         from pyspark.sql.connect.session import SparkSession as RemoteSession

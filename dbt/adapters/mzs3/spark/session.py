@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,7 @@ DEFAULTS = {
 LOG_FILE = "spark.log"
 _MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
 
+_OF_PANDAS_3 = "PySpark does not yet fully support pandas >= 3"
 _ICEBERG_CATALOG = re.compile(r"spark\.sql\.catalog\.\w+")
 _lock = threading.Lock()
 # Where the next Java process writes: None is this process's console.
@@ -137,7 +139,7 @@ def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
             "pyspark-client, then pip install 'dbt-mzs3[session]'"
         )
     with _lock:
-        silence_loggers()
+        quieten_pyspark()
         running: SparkSession | None = SparkSession._instantiatedSession
         return running or _start(place_warehouse(with_defaults(parameters), Path.cwd()))
 
@@ -161,10 +163,12 @@ def isolated_session(
     return session
 
 
-def silence_loggers() -> None:
-    """Has PySpark not log every failed query with its stack traces; dbt reports them itself."""
+def quieten_pyspark() -> None:
+    """Has PySpark not log every failed query with its stack traces, as dbt reports them itself;
+    nor warn of pandas 3, which our tests run with."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    warnings.filterwarnings("ignore", message=_OF_PANDAS_3, category=FutureWarning)
 
 
 def _start(parameters: Mapping[str, str]) -> SparkSession:
