@@ -32,6 +32,7 @@ from dbt.adapters.mzs3.project.declarations import check_declarations
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
 from dbt.adapters.mzs3.project.model_options import export_options, shard_options
 from dbt.adapters.mzs3.project.overlaps import find_overlaps, require_own
+from dbt.adapters.mzs3.project.packages import search_own_macros
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
 from dbt.adapters.mzs3.project.staging import (
     make_source_relation,
@@ -84,6 +85,7 @@ class Mzs3Adapter(SparkAdapter):
 
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
+        search_own_macros(config)
         self._listing = threading.RLock()
         self._job = _JobOfNode()
         self.overlaps: Mapping[str, Sequence[str]] = {}
@@ -109,6 +111,7 @@ class Mzs3Adapter(SparkAdapter):
         if clear:
             self.cache.clear()
 
+    @available.parse_list
     def list_relations(self, database: str | None, schema: str) -> list[BaseRelation]:
         """The relations of a schema, from the cache once it has been listed."""
         # One at a time, so that a listing never brings back what another thread has dropped.

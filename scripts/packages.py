@@ -1,0 +1,259 @@
+"""Runs the integration tests of dbt packages on local Spark, with dbt-mzs3 and with dbt-spark.
+
+Run it as `python scripts/packages.py [PACKAGE …]`. Each package comes from GitHub, or from a
+folder of clones (`--clones`). With `--page` the figures of all runs so far become the table in
+docs/packages.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "packages.md"
+WORK = ROOT / ".packages"
+TYPES = ("mzs3", "spark")
+BEGIN, END = "<!-- figures -->\n", "<!-- end -->"
+OUTCOMES = {
+    **dict.fromkeys(("success", "pass", "no-op"), "pass"),
+    **dict.fromkeys(("fail", "error", "runtime error", "partial success"), "fail"),
+    "warn": "warn",
+    "skipped": "skip",
+}
+
+
+@dataclass(frozen=True)
+class Package:
+    """A dbt package and what running its integration tests takes.
+
+    `steps` are dbt's commands, whose results count unless it is a run-operation; `settings` are
+    added to the `dbt_project.yml` of its tests; `needs` are the packages that it calls.
+    """
+
+    repository: str
+    tests: str = "integration_tests"
+    needs: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ("build",)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    commit: str = ""
+
+
+PACKAGES = {
+    "dbt_utils": Package("dbt-labs/dbt-utils"),
+    "dbt_date": Package("godatadriven/dbt-date"),
+    "dbt_expectations": Package("metaplane/dbt-expectations", needs=("dbt_date",)),
+    "audit_helper": Package("dbt-labs/dbt-audit-helper", needs=("dbt_utils",)),
+    "codegen": Package(
+        "dbt-labs/dbt-codegen",
+        needs=("dbt_utils",),
+        steps=("run-operation create_source_table", "seed", "run", "test"),
+    ),
+    "elementary": Package(
+        "elementary-data/dbt-data-reliability",
+        "integration_tests/dbt_project",
+        needs=("dbt_utils",),
+        steps=("build --select package:elementary",),
+    ),
+    "dbt_artifacts": Package(
+        "brooklyn-data/dbt_artifacts",
+        "integration_test_project",
+        settings={"vars": {"dbt_artifacts_database": None}},
+    ),
+    "dbt_project_evaluator": Package(
+        "dbt-labs/dbt-project-evaluator", needs=("dbt_utils",), also=("exclude_package",)
+    ),
+    "dbt_external_tables": Package("dbt-labs/dbt-external-tables", needs=("dbt_utils",)),
+}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one run of a package's tests gave: counts by outcome, and what failed."""
+
+    package: str
+    type: str
+    commit: str
+    day: str
+    counts: dict[str, int]
+    failed: list[str]
+
+
+def main() -> int:
+    """Run what the command line names; 1 if something fails that passes with dbt-spark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=", ".join(PACKAGES))
+    parser.add_argument("--clones", type=Path, help="a folder with the repositories")
+    parser.add_argument("--types", nargs="+", choices=TYPES, default=TYPES)
+    parser.add_argument("--page", action="store_true", help="write docs/packages.md")
+    wanted = parser.parse_args()
+    if unknown := set(wanted.packages) - set(PACKAGES):
+        parser.error(f"no such package: {', '.join(sorted(unknown))}")
+    for name in wanted.packages or ([] if wanted.page else PACKAGES):
+        for kind in wanted.types:
+            figures = run(name, kind, wanted.clones)
+            results(name, kind).write_text(json.dumps(asdict(figures), indent=1))
+            print(f"{name} with {kind}: {in_words(figures.counts)}", flush=True)
+            print("".join(f"  {each}\n" for each in figures.failed), end="", flush=True)
+    found = [Figures(**json.loads(path.read_text())) for path in sorted(WORK.glob("*.json"))]
+    for each in only_here(found):
+        print(f"fails with mzs3 alone: {each}")
+    if wanted.page:
+        PAGE.write_text(with_table(PAGE.read_text(), table(found)))
+    return 1 if list(only_here(found)) else 0
+
+
+def results(name: str, kind: str) -> Path:
+    """Where the figures of a package and a type of profile are kept."""
+    return WORK / f"{name}.{kind}.json"
+
+
+def run(name: str, kind: str, clones: Path | None) -> Figures:
+    """Run the package's tests with a profile of the type, in a clone of its own."""
+    package, folder = PACKAGES[name], WORK / kind / name
+    shutil.rmtree(folder, ignore_errors=True)
+    for each in (name, *package.needs):
+        fetch(PACKAGES[each], folder / each, clones)
+    tests = folder / name / package.tests
+    prepare(package, tests, [folder / each for each in (name, *package.needs)], kind)
+    outcomes: dict[str, str] = {}
+    dbt("deps", tests)
+    for step in package.steps:
+        dbt(step, tests)
+        if not step.startswith("run-operation"):
+            outcomes.update(outcomes_of(tests / "target" / "run_results.json", step))
+    commit = git(folder / name, "log", "-1", "--format=%h")
+    return Figures(
+        package=name,
+        type=kind,
+        commit=f"{git(folder / name, 'describe', '--tags', '--always')} ({commit})",
+        day=datetime.now(timezone.utc).date().isoformat(),
+        counts=dict(Counter(outcomes.values())),
+        failed=sorted(node for node, outcome in outcomes.items() if outcome == "fail"),
+    )
+
+
+def fetch(package: Package, to: Path, clones: Path | None) -> None:
+    """A clone of the package in the folder, without the packages that it asks the hub for."""
+    name = package.repository.split("/")[1]
+    source = str(clones / name) if clones else f"https://github.com/{package.repository}"
+    subprocess.run(["git", "clone", "--quiet", source, to], check=True)
+    if package.commit:
+        git(to, "checkout", "--quiet", package.commit)
+    (to / "packages.yml").unlink(missing_ok=True)
+
+
+def prepare(package: Package, tests: Path, packages: Iterable[Path], kind: str) -> None:
+    """Write the profile, the packages and the settings of the tests' project."""
+    project_file = tests / "dbt_project.yml"
+    project = merged(yaml.safe_load(project_file.read_text()), package.settings)
+    project_file.write_text(yaml.safe_dump(project, sort_keys=False))
+    local = [{"local": str(each)} for each in (*packages, *package.also)]
+    (tests / "packages.yml").write_text(yaml.safe_dump({"packages": local}))
+    (tests / "package-lock.yml").unlink(missing_ok=True)
+    output = {
+        "type": kind,
+        "method": "session",
+        "host": "localhost",  # which dbt-spark asks for
+        "schema": "packages",
+        "threads": 4,
+        "server_side_parameters": {
+            "spark.master": "local[2]",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.ui.enabled": "false",
+            "spark.sql.warehouse.dir": str(tests / "warehouse"),
+        },
+    }
+    profile = {project["profile"]: {"target": kind, "outputs": {kind: output}}}
+    (tests / "profiles.yml").write_text(yaml.safe_dump(profile))
+
+
+def merged(project: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The project with the settings, those of a map key by key."""
+    both = dict(project)
+    for key, value in settings.items():
+        inside = isinstance(value, Mapping) and isinstance(both.get(key), dict)
+        both[key] = merged(both[key], value) if inside else value
+    return both
+
+
+def dbt(command: str, folder: Path) -> None:
+    """Run dbt's command in the folder; its output is in `dbt.log` there."""
+    with (folder / "dbt.log").open("a") as log:
+        program = Path(sys.executable).with_name("dbt")
+        words = [str(program), *shlex.split(command), "--profiles-dir", str(folder)]
+        subprocess.run(words, cwd=folder, stdout=log, stderr=log, check=False)
+
+
+def git(folder: Path, *words: str) -> str:
+    """What git says in the folder."""
+    told = subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True)
+    return told.stdout.strip()
+
+
+def outcomes_of(run_results: Path, step: str) -> dict[str, str]:
+    """Each node of a step's run_results.json with its outcome: pass, warn, fail or skip.
+
+    The step is the one that fails where dbt has run no node. The file is gone afterwards.
+    """
+    if not run_results.exists():
+        return {f"dbt {step}": "fail"}
+    found = json.loads(run_results.read_text())["results"]
+    run_results.unlink()
+    return {each["unique_id"]: OUTCOMES[each["status"]] for each in found}
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """`233 pass, 4 fail`."""
+    order = ("pass", "warn", "fail", "skip")
+    return ", ".join(f"{counts[each]} {each}" for each in order if counts.get(each))
+
+
+def only_here(found: Iterable[Figures]) -> Iterable[str]:
+    """What fails with mzs3 and not with dbt-spark, of the packages that ran with both."""
+    failed = {(each.package, each.type): set(each.failed) for each in found}
+    for (package, kind), nodes in failed.items():
+        if kind == "mzs3" and (package, "spark") in failed:
+            yield from sorted(nodes - failed[package, "spark"])
+
+
+def table(found: Iterable[Figures]) -> str:
+    """The figures as a table in Markdown."""
+    versions = ", ".join(
+        f"{each} {version(each)}" for each in ("dbt-core", "dbt-spark", "pyspark")
+    )
+    by_package = {(each.package, each.type): each for each in found}
+    lines = [f"With {versions}:", ""]
+    lines += ["| package | version | mzs3 | dbt-spark | day |", "| --- | --- | --- | --- | --- |"]
+    for name in PACKAGES:
+        if ours := by_package.get((name, "mzs3")):
+            theirs = by_package.get((name, "spark"))
+            beside = in_words(theirs.counts) if theirs else "-"
+            cells = (name, ours.commit, in_words(ours.counts), beside, ours.day)
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def with_table(page: str, made: str) -> str:
+    """The page with the table between its two marks."""
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}{made}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
