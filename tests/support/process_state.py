@@ -16,6 +16,7 @@ KEPT = {
     ("objects.conditions", "_known"),
     ("objects.conditions", "_trying"),
     ("project.staging", "_locks"),
+    ("spark.holders", "_held"),
     ("spark.interrupt", "_verdicts"),
     ("spark.remote", "_running"),
 }
@@ -28,7 +29,7 @@ CACHES = {
 }
 """Modules, and functions of theirs whose results are kept."""
 
-SETTINGS = {("spark.session", "_output")}
+SETTINGS = {("spark.holders", "_started"), ("spark.session", "_output")}
 """Modules, and what of theirs is None in a new process."""
 
 # In these, code that travels to workers keeps things from task to task, under this name.

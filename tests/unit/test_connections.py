@@ -1,12 +1,14 @@
 """What connections say and do beside dbt-spark's own."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
-from dbt_common.exceptions import DbtDatabaseError
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager
+from dbt.adapters.mzs3.impl import Mzs3Adapter
 
 OF_THRIFT = """\
 org.apache.hive.service.cli.HiveSQLException: Error running query: [TABLE_OR_VIEW_NOT_FOUND] \
@@ -49,3 +51,51 @@ def test_what_runs_elsewhere_for_a_connection_is_cancelled_whatever_its_driver_s
     )
 
     assert handle.cancelled.is_set()
+
+
+@pytest.fixture
+def manager():
+    config = SimpleNamespace(query_comment=SimpleNamespace(comment=None), credentials=None)
+    return Mzs3ConnectionManager(config, threading)
+
+
+@pytest.fixture
+def another_thread():
+    with ThreadPoolExecutor(1) as pool:
+        yield lambda call, *given: pool.submit(call, *given).result()
+
+
+def test_an_invocation_that_begins_while_another_runs_is_refused(manager, another_thread):
+    with pytest.raises(DbtRuntimeError, match="another invocation of dbt runs"):
+        another_thread(manager.cleanup_all)
+
+    manager.cleanup_all()
+    another_thread(manager.cleanup_all)
+
+
+def test_an_invocation_that_goes_on_after_it_has_cleaned_up_runs(manager, another_thread):
+    manager.cleanup_all()
+    another_thread(manager.set_connection_name, "model.a.b")  # by one of its threads
+
+    with pytest.raises(DbtRuntimeError, match="another invocation of dbt runs"):
+        another_thread(manager.cleanup_all)
+
+
+def test_the_invocation_of_a_thread_that_has_ended_is_over():
+    made = []
+    thread = threading.Thread(
+        target=lambda: made.append(Mzs3ConnectionManager(SimpleNamespace(), threading))
+    )
+    thread.start()
+    thread.join()
+
+    made[0].cleanup_all()
+
+
+def test_an_invocation_does_not_go_on_with_the_adapter_of_another(manager, another_thread):
+    adapter = Mzs3Adapter.__new__(Mzs3Adapter)
+    adapter.connections = manager
+
+    with pytest.raises(DbtRuntimeError, match="another invocation of dbt runs"):
+        another_thread(adapter.set_macro_context_generator, None)
+    adapter.set_macro_context_generator(None)

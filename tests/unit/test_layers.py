@@ -56,7 +56,7 @@ OPTIONAL_FOR_EXECUTORS = {"csv_source/executor/formats/avro.py": {"fastavro"}}
 NOT_OVER_CONNECT = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc", "rdd"}
 # These ask the JVM in this process of what it runs, has run or may run on, and do without where
 # there is none; or are the engine of this process.
-CLASSIC_ONLY = {"spark/status.py", "spark/capacity.py", "spark/local.py"}
+CLASSIC_ONLY = {"spark/status.py", "spark/capacity.py", "spark/holders.py", "spark/local.py"}
 
 
 def modules() -> list[Path]:

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 logger = AdapterLogger("mzs3")
 
 INTERRUPTED = "interrupted by the user"
+_AT_ONCE = (
+    "another invocation of dbt runs in this process, where dbt keeps one adapter for all: the "
+    "rows of the two could get mixed. Run one after the other, or each in a process of its own"
+)
 
 
 class _DebugLog(logging.Handler):
@@ -75,6 +79,7 @@ def session_of(credentials: Mzs3Credentials) -> SparkSession:
         credentials.connect_server,
         credentials.server_side_parameters,
         credentials.executor_timeout,
+        credentials.folder,
     )
 
 
@@ -139,6 +144,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         super().__init__(config, mp_context)
         self.remains = Remains()
         self.fetched = _FetchedForNode()
+        self._thread, self._is_busy = threading.current_thread(), True
         dbt_log = logging.getLogger("file_log").handlers
         files = [each for each in dbt_log if isinstance(each, logging.FileHandler)]
         write_output_to(Path(files[0].baseFilename).parent if files else None)
@@ -201,8 +207,25 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         at_once(partial(self.cancel, connection) for connection in opened)
         return [connection.name for connection in others if connection.name is not None]
 
+    def require_own_thread(self) -> None:
+        """Raises DbtRuntimeError in another thread than the one whose invocation this is for."""
+        if self._thread is not threading.current_thread():
+            raise DbtRuntimeError(_AT_ONCE)
+
+    def set_connection_name(self, name: str | None = None) -> Connection:
+        """As dbt's own."""
+        self._is_busy = True
+        connection: Connection = super().set_connection_name(name)
+        return connection
+
     def cleanup_all(self) -> None:
-        """As dbt's own; raises what remains of a run that the user has interrupted."""
+        """As dbt's own; raises what remains of a run that the user has interrupted.
+
+        Another invocation begins with this, and is refused as long as the one of the manager runs.
+        """
+        if self._is_busy and self._thread.is_alive():
+            self.require_own_thread()
+        self._is_busy = False
         super().cleanup_all()
         self.remains.raise_if_interrupted()
 

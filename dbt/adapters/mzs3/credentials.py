@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Dict, Optional, Tuple  # noqa: UP035 (dbt's schema reader knows these only)
 
 from dbt.adapters.spark.connections import SparkCredentials
@@ -121,6 +123,11 @@ class Mzs3Credentials(SparkCredentials):
             yield problem
         if self.token:
             yield "with method: connect the token belongs into host, behind ;token="
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where dbt runs, which holds for the whole invocation: a model may go elsewhere."""
+        return Path.cwd()
 
     @property
     def has_session(self) -> bool:

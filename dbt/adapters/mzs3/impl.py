@@ -90,6 +90,12 @@ class Mzs3Adapter(SparkAdapter):
         self._job = _JobOfNode()
         self.overlaps: Mapping[str, Sequence[str]] = {}
 
+    def set_macro_context_generator(self, macro_context_generator: Any) -> None:
+        """As dbt's own, which each invocation begins with; dbt may give it the adapter of another
+        one that has begun at the same time."""
+        self.connections.require_own_thread()
+        super().set_macro_context_generator(macro_context_generator)
+
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
         """Also checks the parsed project, before Spark starts."""
         super().set_macro_resolver(macro_resolver)

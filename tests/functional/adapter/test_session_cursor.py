@@ -90,7 +90,7 @@ def test_settings_and_views_of_one_connection_are_unknown_to_another(connection,
 def test_there_is_one_spark_in_the_process(connection, spark_parameters):
     shared = get_or_create(spark_parameters)
 
-    assert get_or_create({"spark.app.name": "another"}) is shared
+    assert get_or_create({**spark_parameters, "spark.app.name": "another"}) is shared
     assert connection.session.sparkContext is shared.sparkContext
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -52,16 +53,21 @@ class Engine(Protocol):
 
 
 def open_session(
-    server: str | None, parameters: Mapping[str, str], executor_timeout: int
+    server: str | None,
+    parameters: Mapping[str, str],
+    executor_timeout: int,
+    folder: Path | None = None,
 ) -> SparkSession:
     """A session of its own, with those parameters that can be set at run time.
 
-    `server` is the `sc://` URL of a Spark Connect server; without one, Spark is in this process.
+    `server` is the `sc://` URL of a Spark Connect server; without one, Spark is in this process,
+    and keeps its tables below `folder`, or where the process is, unless the parameters say where.
     Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit. Raises
-    SparkJobError when Spark can't start, or the server does not answer.
+    SparkJobError when Spark can't start or runs with other settings, or the server does not
+    answer.
     """
     if server is None:
-        return isolated_session(parameters, executor_timeout)
+        return isolated_session(parameters, executor_timeout, folder)
     return remote.open_session(server, parameters, executor_timeout)
 
 

@@ -8,19 +8,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt.adapters.mzs3.spark import status
+from dbt.adapters.mzs3.spark import holders, status
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker
 
 
 class LocalEngine:
-    """Spark in this process, which starts with the first session and ends with the process."""
+    """Spark in this process, which starts with the first session and ends with the process, or
+    with the first session that asks for another."""
 
     writes_files = True
 
     def close(self, session: SparkSession) -> None:
-        """Does nothing: the session goes with its connection, and Spark stays."""
+        """The session holds Spark no more, which stays as long as nobody asks for another."""
+        holders.release(session)
 
     def keep_plans_secret(self, session: SparkSession) -> None:
         """Does nothing: Spark logs no functions."""

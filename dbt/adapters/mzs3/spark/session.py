@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark import holders
 from dbt.adapters.mzs3.spark.capacity import require_capacity
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
@@ -49,7 +50,6 @@ _MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
 
 _OF_PANDAS_3 = "PySpark does not yet fully support pandas >= 3"
 _ICEBERG_CATALOG = re.compile(r"spark\.sql\.catalog\.\w+")
-_lock = threading.Lock()
 # Where the next Java process writes: None is this process's console.
 _output: Path | int | None = None
 
@@ -126,11 +126,12 @@ def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
     return {**DEFAULTS, **by_format, **parameters}
 
 
-def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
-    """The process's Spark session, started with these parameters if there is none yet.
+def get_or_create(parameters: Mapping[str, str], folder: Path | None = None) -> SparkSession:
+    """The process's Spark session, with these parameters; paths start at `folder`, or where the
+    process is.
 
-    One that runs already, a notebook's for example, is used as it is. For any thread. Raises
-    SparkJobError when Spark can't start.
+    One that runs already is used if it can be, or makes way, as `holders.usable` says. For any
+    thread. Raises SparkJobError when Spark can't start, or has other settings.
     """
     if is_remote_only():
         raise SparkJobError(
@@ -138,28 +139,49 @@ def get_or_create(parameters: Mapping[str, str]) -> SparkSession:
             "can only reach a Spark Connect server (method: connect): run pip uninstall "
             "pyspark-client, then pip install 'dbt-mzs3[session]'"
         )
-    with _lock:
+    here = folder or Path.cwd()
+    with holders.lock:
         quieten_pyspark()
-        running: SparkSession | None = SparkSession._instantiatedSession
-        return running or _start(place_warehouse(with_defaults(parameters), Path.cwd()))
+        wanted = place_warehouse(with_defaults(parameters), here)
+        return holders.usable(_absolute(parameters, here), wanted) or _start(wanted)
+
+
+def _absolute(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The parameters, with the warehouse as Spark tells of it."""
+    warehouse = _local_path(parameters.get(WAREHOUSE), folder)
+    return {**parameters, **({} if warehouse is None else {WAREHOUSE: str(warehouse)})}
 
 
 def isolated_session(
-    parameters: Mapping[str, str], executor_timeout: int = EXECUTOR_TIMEOUT_S
+    parameters: Mapping[str, str],
+    executor_timeout: int = EXECUTOR_TIMEOUT_S,
+    folder: Path | None = None,
 ) -> SparkSession:
-    """A new session on the process's Spark, with those parameters that can be set at run time.
+    """A new session on the process's Spark, as `get_or_create` has it, with those parameters that
+    can be set at run time. Spark is not stopped until the session is closed or lost.
 
     Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit. Raises
-    SparkJobError where the cluster can't take executors of the size that Spark asks for.
+    SparkJobError as `get_or_create` does, and where the cluster can't take executors of the size
+    that Spark asks for.
     """
-    session = get_or_create(parameters).newSession()
+    with holders.lock:
+        session = holders.hold(get_or_create(parameters, folder).newSession())
+    return settled(session, parameters, executor_timeout)
+
+
+def settled(
+    session: SparkSession, parameters: Mapping[str, str], executor_timeout: int
+) -> SparkSession:
+    """A new session, with those parameters that can be set at run time."""
     scheduler = LocalScheduler(session)
     if executor_timeout > 0 and not scheduler.is_alone:
         require_capacity(session)
         watch(scheduler.name, scheduler, executor_timeout)
-    for key, value in with_defaults(parameters).items():
-        if session.conf.isModifiable(key) and session.conf.get(key, None) != value:
-            session.conf.set(key, value)
+    wanted = with_defaults(parameters)
+    for key, value in wanted.items():
+        if session.conf.get(key, None) != value:
+            holders.set_where_possible(session.conf, key, value)
+    holders.forget_others(session, wanted)
     return session
 
 
@@ -180,8 +202,9 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
         # dbt may run by its path, with another `python3` first on PATH than its own.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     interrupted = signal.getsignal(signal.SIGINT)
+    is_ours = SparkContext._gateway is None
     try:
-        if SparkContext._gateway is None:
+        if is_ours:
             # As the builder does, which has the console for what Java says.
             with java_output() as out:
                 conf = SparkConf().setAll([*parameters.items()])
@@ -199,6 +222,8 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
         # On Ctrl-C, Spark would cancel all jobs before they can know that the user wants it.
         signal.signal(signal.SIGINT, interrupted or signal.default_int_handler)
     ship_executor_code()
+    if is_ours:
+        holders.started(session, parameters)
     return session
 
 

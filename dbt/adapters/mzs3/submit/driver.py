@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import run_job, ship_executor_code
-from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.spark.session import quieten_pyspark, settled
 from dbt.adapters.mzs3.submit.messages import (
     GRACE_S,
     Cancel,
@@ -78,10 +78,12 @@ def serve(address: str, open_session: OpenSession) -> None:
 
 
 def _open_session(settings: SessionSettings) -> SparkSession:
-    if SparkSession._instantiatedSession is None:
-        SparkSession.builder.getOrCreate()  # as spark-submit was told
+    spark = SparkSession._instantiatedSession
+    if spark is None:
+        quieten_pyspark()
+        spark = SparkSession.builder.getOrCreate()  # as spark-submit was told
         ship_executor_code()
-    return isolated_session(settings.parameters, settings.executor_timeout)
+    return settled(spark.newSession(), settings.parameters, settings.executor_timeout)
 
 
 @dataclass
