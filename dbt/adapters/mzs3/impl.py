@@ -60,6 +60,7 @@ logger = AdapterLogger("mzs3")
 _SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _MAX_BIGINT = 2**63
 _OF_ICEBERG = "table_type=ICEBERG"
+_ROWS = "stats:rows:"
 COPY_FLAG = "enable_copy_to_s3"
 
 
@@ -139,6 +140,12 @@ class Mzs3Adapter(SparkAdapter):
             column.column_index = number
             column.dtype = _SQL_TYPES.get(column.dtype, column.dtype)
         return columns
+
+    def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:
+        """As dbt-spark's, without a number of rows that Spark does not know: it writes 0 then."""
+        for column in super()._get_columns_for_catalog(relation):
+            known = column.get(f"{_ROWS}value") != 0
+            yield {key: value for key, value in column.items() if known or _ROWS not in key}
 
     @classmethod
     def quote(cls, identifier: str | None) -> str:
@@ -240,8 +247,15 @@ class Mzs3Adapter(SparkAdapter):
 
     def pre_model_hook(self, config: Any) -> None:
         """Ingest or read the sources that the node reads, before it runs; it must write what is
-        no other node's."""
+        no other node's.
+
+        A `file_format` of none, as projects of several adapters set it, is as one that is not set:
+        dbt-spark refuses it, or makes `using none` of it.
+        """
         self._job.committed = None
+        options = config.model.config.extra
+        if str(options.get("file_format")).lower() == "none":
+            options.pop("file_format", None)
         with as_dbt_errors():
             require_own(self, config.model)
         is_seed = config.model.resource_type == "seed"  # which reads no source
