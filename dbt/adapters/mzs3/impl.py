@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,6 +62,12 @@ _SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "
 _MAX_BIGINT = 2**63
 _OF_ICEBERG = "table_type=ICEBERG"
 _ROWS = "stats:rows:"
+_OF_GRANTS = re.compile(r"\s*(?:show\s+)?(?:grants?|revoke)\b", re.IGNORECASE)
+_SYNTAX_ERROR = "SQLSTATE: 42601"
+_ABOUT_GRANTS = (
+    "\nSpark itself rules no access, and has no GRANT: leave out the config `grants`, and grant "
+    "where access is ruled, such as in the catalog or the store"
+)
 COPY_FLAG = "enable_copy_to_s3"
 
 
@@ -279,13 +286,15 @@ class Mzs3Adapter(SparkAdapter):
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> Any:
         """As dbt's own, after what a hook of a run reads is ingested; the error for a table that
-        is missing says how to ingest a source."""
+        is missing says how to ingest a source, and that for a grant why Spark takes none."""
         stage_for_run_hook(self)
         try:
             return super().execute(sql, auto_begin, fetch, limit)
         except DbtDatabaseError as exc:
             if "TABLE_OR_VIEW_NOT_FOUND" in str(exc.msg) and (hint := who_ingests(self, sql)):
                 raise DbtDatabaseError(f"{exc.msg}{hint}") from exc
+            if _SYNTAX_ERROR in str(exc.msg) and _OF_GRANTS.match(sql):
+                raise DbtDatabaseError(f"{exc.msg}{_ABOUT_GRANTS}") from exc
             raise
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
