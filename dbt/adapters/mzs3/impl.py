@@ -29,7 +29,7 @@ from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.operations import OPERATIONS
-from dbt.adapters.mzs3.project.declarations import check_declarations
+from dbt.adapters.mzs3.project.declarations import check_declarations, refuse_to_build_sources
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
 from dbt.adapters.mzs3.project.model_options import export_options, shard_options
 from dbt.adapters.mzs3.project.overlaps import find_overlaps, require_own
@@ -99,6 +99,7 @@ class Mzs3Adapter(SparkAdapter):
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
         """Also checks the parsed project, before Spark starts."""
         super().set_macro_resolver(macro_resolver)
+        refuse_to_build_sources(self.config.args, macro_resolver)
         command = getattr(self.config.args, "which", None)
         credentials = self.config.credentials
         connections, catalog = credentials.connections, credentials.default_catalog
