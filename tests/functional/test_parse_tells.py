@@ -103,6 +103,13 @@ def test_a_run_is_warned_before_spark_starts(dbt: Callable[..., tuple[int, str]]
     assert said.index("could not start its Java process") > max(map(said.index, TOLD))
 
 
+def test_a_build_of_sources_is_told_what_ingests_them(dbt: Callable[..., tuple[int, str]]) -> None:
+    code, said = dbt("build", "--resource-type", "source")
+    assert code == 2
+    assert "ingest_s3_sources --args '{select: [lake.orders, lake.orders_too]}'" in said
+    assert "Internal Error" not in said
+
+
 @pytest.mark.slow
 def test_commands_that_run_no_model_are_silent(dbt: Callable[..., tuple[int, str]]) -> None:
     code, said = dbt("list")

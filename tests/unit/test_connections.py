@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+from dbt.adapters.base.query_headers import _QueryComment
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager
@@ -28,6 +29,36 @@ def test_an_error_of_a_thrift_server_is_told_without_java():
         raise DbtDatabaseError(OF_THRIFT)
 
     assert str(raised.value.msg) == OF_THRIFT.splitlines()[0].removesuffix(";")
+
+
+def commented(sql, append):
+    """A statement as it goes to Spark, in a project with this `query-comment`."""
+    manager = Mzs3ConnectionManager.__new__(Mzs3ConnectionManager)
+    comment = _QueryComment("of a.b")
+    comment.append = append
+    manager.query_header = SimpleNamespace(comment=comment, add=comment.add)
+    return manager._add_query_comment(sql)
+
+
+TAKES_ALL = [
+    "set a.b = c",
+    "SET x=y;",
+    " -- why\n/* or */ set a = b",
+    "reset a.b",
+    "add jar x.jar",
+]
+
+
+@pytest.mark.parametrize("sql", TAKES_ALL)
+def test_a_comment_is_not_put_where_it_would_be_a_value(sql):
+    assert commented(sql, append=True) == sql
+    assert commented(sql, append=False) == f"/* of a.b */\n{sql}"
+
+
+@pytest.mark.parametrize("sql", ["select 1", "settle", "insert into a.b select 1"])
+def test_other_statements_have_it_where_the_project_wants_it(sql):
+    assert commented(sql, append=True) == f"{sql}\n/* of a.b */"
+    assert commented(sql, append=False) == f"/* of a.b */\n{sql}"
 
 
 def test_other_errors_stay_as_they_are():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 from collections.abc import Generator, Iterator
@@ -24,7 +25,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.spark.cursor import SessionConnection, SessionCursor
+from dbt.adapters.mzs3.spark.cursor import COMMENTS, SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.engine import open_session
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once
@@ -43,6 +44,8 @@ _AT_ONCE = (
     "another invocation of dbt runs in this process, where dbt keeps one adapter for all: the "
     "rows of the two could get mixed. Run one after the other, or each in a process of its own"
 )
+# What follows the name of a setting, a file or a jar is all of it, a comment too.
+_TAKES_ALL = re.compile(r"(?:set|reset|add|list)\b", re.IGNORECASE)
 
 
 class _DebugLog(logging.Handler):
@@ -228,6 +231,14 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         self._is_busy = False
         super().cleanup_all()
         self.remains.raise_if_interrupted()
+
+    def _add_query_comment(self, sql: str) -> str:
+        """As dbt's own, but for the end of a statement that would take the comment for a value."""
+        is_behind = self.query_header is not None and self.query_header.comment.append
+        if is_behind and _TAKES_ALL.match(COMMENTS.sub("", sql, count=1)):
+            return sql
+        commented: str = super()._add_query_comment(sql)
+        return commented
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.operations import OPERATIONS
-from dbt.adapters.mzs3.project.declarations import check_declarations
+from dbt.adapters.mzs3.project.declarations import check_declarations, refuse_to_build_sources
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
 from dbt.adapters.mzs3.project.model_options import export_options, shard_options
 from dbt.adapters.mzs3.project.overlaps import find_overlaps, require_own
@@ -61,6 +62,13 @@ logger = AdapterLogger("mzs3")
 _SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _MAX_BIGINT = 2**63
 _OF_ICEBERG = "table_type=ICEBERG"
+_ROWS = "stats:rows:"
+_OF_GRANTS = re.compile(r"\s*(?:show\s+)?(?:grants?|revoke)\b", re.IGNORECASE)
+_SYNTAX_ERROR = "SQLSTATE: 42601"
+_ABOUT_GRANTS = (
+    "\nSpark itself rules no access, and has no GRANT: leave out the config `grants`, and grant "
+    "where access is ruled, such as in the catalog or the store"
+)
 COPY_FLAG = "enable_copy_to_s3"
 
 
@@ -99,6 +107,7 @@ class Mzs3Adapter(SparkAdapter):
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
         """Also checks the parsed project, before Spark starts."""
         super().set_macro_resolver(macro_resolver)
+        refuse_to_build_sources(self.config.args, macro_resolver)
         command = getattr(self.config.args, "which", None)
         credentials = self.config.credentials
         connections, catalog = credentials.connections, credentials.default_catalog
@@ -148,6 +157,12 @@ class Mzs3Adapter(SparkAdapter):
             column.column_index = number
             column.dtype = _SQL_TYPES.get(column.dtype, column.dtype)
         return columns
+
+    def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:
+        """As dbt-spark's, without a number of rows that Spark does not know: it writes 0 then."""
+        for column in super()._get_columns_for_catalog(relation):
+            known = column.get(f"{_ROWS}value") != 0
+            yield {key: value for key, value in column.items() if known or _ROWS not in key}
 
     @classmethod
     def quote(cls, identifier: str | None) -> str:
@@ -249,8 +264,15 @@ class Mzs3Adapter(SparkAdapter):
 
     def pre_model_hook(self, config: Any) -> None:
         """Ingest or read the sources that the node reads, before it runs; it must write what is
-        no other node's."""
+        no other node's.
+
+        A `file_format` of none, as projects of several adapters set it, is as one that is not set:
+        dbt-spark refuses it, or makes `using none` of it.
+        """
         self._job.committed = None
+        options = config.model.config.extra
+        if str(options.get("file_format")).lower() == "none":
+            options.pop("file_format", None)
         with as_dbt_errors():
             require_own(self, config.model)
         is_seed = config.model.resource_type == "seed"  # which reads no source
@@ -274,13 +296,15 @@ class Mzs3Adapter(SparkAdapter):
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> Any:
         """As dbt's own, after what a hook of a run reads is ingested; the error for a table that
-        is missing says how to ingest a source."""
+        is missing says how to ingest a source, and that for a grant why Spark takes none."""
         stage_for_run_hook(self)
         try:
             return super().execute(sql, auto_begin, fetch, limit)
         except DbtDatabaseError as exc:
             if "TABLE_OR_VIEW_NOT_FOUND" in str(exc.msg) and (hint := who_ingests(self, sql)):
                 raise DbtDatabaseError(f"{exc.msg}{hint}") from exc
+            if _SYNTAX_ERROR in str(exc.msg) and _OF_GRANTS.match(sql):
+                raise DbtDatabaseError(f"{exc.msg}{_ABOUT_GRANTS}") from exc
             raise
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:

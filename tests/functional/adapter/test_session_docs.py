@@ -8,10 +8,13 @@ INCREMENTAL = (
 )
 
 
+TABLE = "{{ config(materialized='table') }} select id from range(5)"
+
+
 class TestDocsAfterAnIncrementalRun:
     @pytest.fixture(scope="class")
     def models(self):
-        return {"grows.sql": INCREMENTAL}
+        return {"grows.sql": INCREMENTAL, "five.sql": TABLE}
 
     def test_the_catalog_has_the_table_alone_with_types_as_sql_has_them(self, project):
         run_dbt(["run"])
@@ -20,9 +23,19 @@ class TestDocsAfterAnIncrementalRun:
         catalog = run_dbt(["docs", "generate"])
 
         assert catalog.errors is None
-        (table,) = catalog.nodes.values()
+        table = catalog.nodes["model.test.grows"]
         assert table.metadata.name == "grows"
         assert {name: column.type for name, column in table.columns.items()} == {
             "id": "bigint",
             "name": "string",
         }
+
+    def test_a_number_of_rows_is_told_where_spark_knows_it(self, project):
+        five = "model.test.five"
+        run_dbt(["run", "--select", "five"])
+        stats = run_dbt(["docs", "generate"]).nodes[five].stats
+        assert stats["bytes"].value > 0
+        assert "rows" not in stats
+
+        project.run_sql("analyze table {schema}.five compute statistics")
+        assert run_dbt(["docs", "generate"]).nodes[five].stats["rows"].value == 5

@@ -17,6 +17,25 @@ ARROW = """import pyarrow
 def model(dbt, session):
     return pyarrow.table({"n": [2**53 + 1]})
 """
+EMPTY = """import pandas
+
+def model(dbt, session):
+    types = {"n": "int64", "ratio": "float64", "at": "datetime64[ns]", "sold": "bool"}
+    columns = {name: pandas.Series(dtype=kind) for name, kind in types.items()}
+    return pandas.DataFrame({**columns, "name": pandas.Series(dtype="object")})
+"""
+READS_PANDAS = """import pandas
+
+def model(dbt, session):
+    rows = pandas.DataFrame(dbt.ref("texts").collect(), columns=["name"])
+    rows["upper"] = rows["name"].str.upper()
+    return rows
+"""
+NO_COLUMNS = """import pandas
+
+def model(dbt, session):
+    return pandas.DataFrame()
+"""
 READS_ANOTHER = """def model(dbt, session):
     return dbt.ref("arrow").selectExpr("n + 1 as n")
 """
@@ -40,6 +59,9 @@ class TestPythonModels:
             "pandas_rows.py": PANDAS,
             "arrow.py": ARROW,
             "reads_another.py": READS_ANOTHER,
+            "empty_pandas.py": EMPTY,
+            "texts.sql": "select 'a' as name",
+            "reads_pandas.py": READS_PANDAS,
         }
 
     @pytest.fixture(scope="class", autouse=True)
@@ -68,8 +90,30 @@ class TestPythonModels:
     def test_a_model_reads_what_another_made(self, project):
         assert self.rows(project, "reads_another") == [(2**53 + 2,)]
 
+    def test_a_pandas_frame_without_rows_is_a_table_with_its_columns(self, project):
+        columns = project.run_sql("describe {schema}.empty_pandas", fetch="all")
+        assert {(name, kind) for name, kind, _ in columns} == {
+            ("n", "bigint"),
+            ("ratio", "double"),
+            ("at", "timestamp"),
+            ("sold", "boolean"),
+            ("name", "string"),
+        }
+        assert self.rows(project, "empty_pandas") == []
+
+    def test_with_empty_a_model_that_reads_pandas_is_a_table_without_rows(self, project):
+        assert self.rows(project, "reads_pandas") == [("a", "A")]
+        run_dbt(["run", "--empty", "--select", "reads_pandas"])
+        columns = project.run_sql("describe {schema}.reads_pandas", fetch="all")
+        assert {(name, kind) for name, kind, _ in columns} == {
+            ("name", "string"),
+            ("upper", "string"),
+        }
+        assert self.rows(project, "reads_pandas") == []
+
     def test_no_temporary_view_is_left(self, project):
-        assert project.run_sql("show views", fetch="all") == []
+        views = project.run_sql("show views in {schema}", fetch="all")
+        assert [row[1] for row in views] == ["texts"]
 
 
 class TestFailingPythonModels:
@@ -79,6 +123,7 @@ class TestFailingPythonModels:
             "wrong_type.py": WRONG_TYPE,
             "fails.py": FAILS,
             "fails_in_spark.py": FAILS_IN_SPARK,
+            "no_columns.py": NO_COLUMNS,
         }
 
     @pytest.fixture(scope="class")
@@ -88,6 +133,9 @@ class TestFailingPythonModels:
 
     def test_a_wrong_type_is_named_with_what_to_return(self, messages):
         assert "the model returned builtins.list; return a Spark" in messages["wrong_type"]
+
+    def test_a_frame_of_nothing_is_told_to_have_columns(self, messages):
+        assert "a pandas DataFrame without rows and columns" in messages["no_columns"]
 
     def test_an_exception_names_the_file_and_the_line_and_shows_it(self, messages):
         assert "KeyError: 'missing'" in messages["fails"]

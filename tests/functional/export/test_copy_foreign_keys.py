@@ -142,14 +142,14 @@ class TestForeignKeys:
             run_dbt([parsing, "parse", "--vars", "{with_wrong: true}"], expect_pass=False)
         _, *models = str(caught.value).split("model.test.")
         told = {
-            text.split()[0]: [line.split()[1] for line in text.splitlines()[1:] if " - " in line]
+            text.split()[0]: {line.split()[1] for line in text.splitlines()[1:] if " - " in line}
             for text in models
         }
         assert told == {
-            "in_call": ["bind", "file_format"],
-            "in_python": ["bind"],
-            "in_yaml": ["query_tag", "location_root"],
-            "in_versions.v1": ["transient", "unlogged"],
+            "in_call": {"bind", "file_format"},
+            "in_python": {"bind"},
+            "in_yaml": {"query_tag", "location_root"},
+            "in_versions.v1": {"transient", "unlogged"},
         }
 
     def test_a_folder_key_that_is_nearly_ours_is_an_error(self, project: Any) -> None:

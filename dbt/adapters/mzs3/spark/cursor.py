@@ -15,7 +15,9 @@ from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.sql import bind
 
-_COMMENTS = re.compile(r"\A(\s+|/\*.*?\*/|--[^\n]*(\n|\Z))*", re.DOTALL)
+COMMENTS = re.compile(r"\A(\s+|/\*.*?\*/|--[^\n]*(\n|\Z))*", re.DOTALL)
+"""What may stand before a statement."""
+
 _VERB = re.compile(r"(?:insert|merge|update|delete)\b", re.IGNORECASE)
 _DML_COUNTS = ("num_affected_rows", "num_inserted_rows")
 CANCELLED = "cancelled"
@@ -68,7 +70,7 @@ class SessionCursor:
         with self._readable_failures():
             self._rows = None
             text = sql.strip().removesuffix(";")
-            found = _VERB.match(_COMMENTS.sub("", text, count=1))
+            found = _VERB.match(COMMENTS.sub("", text, count=1))
             self.verb = found.group().upper() if found else None
             bound, values = (text, None) if bindings is None else bind(text, bindings)
             self._frame = self._connection.session.sql(bound, args=values)

@@ -50,11 +50,28 @@ def as_spark_frame(spark: SparkSession, rows: Any) -> DataFrame:
     if kind.startswith("pyarrow."):
         return arrow_frame(spark, rows)
     if kind.startswith("pandas."):
-        return spark.createDataFrame(rows)
+        return spark.createDataFrame(rows) if len(rows) else _empty_frame(spark, rows)
     raise SparkJobError(
         f"the model returned {kind}; return a Spark, pandas-on-Spark or pandas DataFrame, or an "
         "Arrow table"
     )
+
+
+def _empty_frame(spark: SparkSession, rows: Any) -> DataFrame:
+    """The columns of a pandas DataFrame without rows, from which Spark infers no types.
+
+    A column of objects is one of strings, as it mostly is in pandas.
+    """
+    if not len(rows.columns):
+        raise SparkJobError(
+            "the model returned a pandas DataFrame without rows and columns; give it columns, "
+            "of which a table can be made: pandas.DataFrame({'id': pandas.Series(dtype='int64')})"
+        )
+    found = pa.Schema.from_pandas(rows, preserve_index=False)
+    typed = [
+        pa.field(one.name, pa.string()) if pa.types.is_null(one.type) else one for one in found
+    ]
+    return spark.createDataFrame([], from_arrow_schema(pa.schema(typed), False))
 
 
 def load_seed(

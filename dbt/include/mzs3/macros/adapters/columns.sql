@@ -15,14 +15,3 @@
       keep nothing of a row that is gone. -#}
   {{ return(adapter.get_columns_in_relation(relation)) }}
 {% endmacro %}
-
-
-{#
-  A view has had the comments of its columns since it was created, and Spark changes those of tables
-  alone. dbt-spark asks for the model's `file_format`, which projects set for whole folders.
-#}
-{% macro mzs3__alter_column_comment(relation, column_dict) -%}
-  {%- if not relation.is_view -%}
-    {{ return(spark__alter_column_comment(relation, column_dict)) }}
-  {%- endif -%}
-{% endmacro %}

@@ -57,12 +57,12 @@
 {% endmacro %}
 
 
-{% macro mzs3__replace_with_view(relation, sql) %}
+{% macro mzs3__replace_with_view(relation, sql, name='create_view') %}
   {%- set existing = load_cached_relation(relation) -%}
   {%- if existing is not none and not existing.is_view -%}
     {%- do adapter.drop_relation(existing) -%}
   {%- endif -%}
-  {%- call statement('create_view') -%}
+  {%- call statement(name) -%}
     {{ create_view_as(relation, sql) }}
   {%- endcall -%}
 {% endmacro %}

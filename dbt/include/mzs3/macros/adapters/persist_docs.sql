@@ -1,0 +1,50 @@
+{#
+  A text between quotes, as Spark reads it. dbt-spark leaves backslashes, of which Spark takes the
+  first of two, or takes the closing quote with it.
+#}
+{% macro mzs3__text_literal(text) -%}
+  '{{ text | replace('\\', '\\\\') | replace("'", "\\'") }}'
+{%- endmacro %}
+
+
+{% macro mzs3__comment_clause() %}
+  {%- if config.persist_relation_docs() -%}
+    comment {{ mzs3__text_literal(model.description) }}
+  {%- endif -%}
+{%- endmacro %}
+
+
+{# Of a column of a view, which gets it when it is created. #}
+{% macro get_column_comment_sql(column_name, column_dict) -%}
+  {{ adapter.quote(column_name) }}
+  {%- if column_dict.get(column_name, {}).get('description') %} comment {{ mzs3__text_literal(column_dict[column_name]['description']) }}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#
+  A table that stays, as an incremental model's, gets the description that the model has now.
+  dbt-spark gives it that of its first run.
+#}
+{% macro mzs3__persist_docs(relation, model, for_relation, for_columns) -%}
+  {%- if for_relation and config.persist_relation_docs() and not relation.is_view -%}
+    {%- do run_query('comment on table ' ~ relation.render() ~ ' is ' ~ mzs3__text_literal(model.description)) -%}
+  {%- endif -%}
+  {{ return(spark__persist_docs(relation, model, for_relation, for_columns)) }}
+{%- endmacro %}
+
+
+{#
+  Of columns of tables, whatever their format: dbt-spark comments on those of Delta, Iceberg and Hudi
+  alone. A view has had the comments of its columns since it was created.
+#}
+{% macro mzs3__alter_column_comment(relation, column_dict) -%}
+  {%- if not relation.is_view -%}
+    {%- for name, column in column_dict.items() -%}
+      {%- do run_query(
+          'alter table ' ~ relation.render() ~ ' alter column ' ~ adapter.quote(name) ~
+          ' comment ' ~ mzs3__text_literal(column['description'])
+      ) -%}
+    {%- endfor -%}
+  {%- endif -%}
+{% endmacro %}

@@ -1,0 +1,30 @@
+{#
+  A table of Delta is cloned as dbt-spark does it. Of all else the clone is a view, which is what dbt
+  makes where there are no clones of tables: dbt-spark refuses views too, and every other format.
+#}
+{% materialization clone, adapter='mzs3' %}
+
+  {%- if config.get('file_format') == 'delta' -%}
+    {{ return(materialization_clone_spark()) }}
+  {%- endif -%}
+
+  {%- if not defer_relation -%}
+    {%- do log('No relation found in state manifest for ' ~ model.unique_id, info=True) -%}
+    {{ return({'relations': []}) }}
+  {%- endif -%}
+  {%- if load_cached_relation(this) is not none and not flags.FULL_REFRESH -%}
+    {%- do log('Relation ' ~ this.render() ~ ' already exists', info=True) -%}
+    {{ return({'relations': []}) }}
+  {%- endif -%}
+  {%- if this.render() == defer_relation.render() -%}
+    {%- do log('Relation ' ~ this.render() ~ ' is what it would be a clone of', info=True) -%}
+    {{ return({'relations': []}) }}
+  {%- endif -%}
+
+  {%- set target_relation = this.incorporate(type='view') -%}
+  {{ mzs3__replace_with_view(target_relation, 'select * from ' ~ defer_relation.render(), 'main') }}
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=True) -%}
+
+  {{ return({'relations': [target_relation]}) }}
+
+{% endmaterialization %}
