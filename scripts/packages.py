@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,6 @@ class Package:
     also: tuple[str, ...] = ()
     steps: tuple[str, ...] = ("build",)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    commit: str = ""
 
 
 PACKAGES = {
@@ -75,7 +74,10 @@ PACKAGES = {
         settings={"vars": {"dbt_artifacts_database": None}},
     ),
     "dbt_project_evaluator": Package(
-        "dbt-labs/dbt-project-evaluator", needs=("dbt_utils",), also=("exclude_package",)
+        "dbt-labs/dbt-project-evaluator",
+        needs=("dbt_utils",),
+        also=("exclude_package",),
+        settings={"vars": {"max_depth_dag": 9}},
     ),
     "dbt_external_tables": Package("dbt-labs/dbt-external-tables", needs=("dbt_utils",)),
 }
@@ -87,7 +89,7 @@ class Figures:
 
     package: str
     type: str
-    commit: str
+    version: str
     day: str
     counts: dict[str, int]
     failed: list[str]
@@ -106,7 +108,7 @@ def main() -> int:
     for name in wanted.packages or ([] if wanted.page else PACKAGES):
         for kind in wanted.types:
             figures = run(name, kind, wanted.clones)
-            results(name, kind).write_text(json.dumps(asdict(figures), indent=1))
+            (WORK / f"{name}.{kind}.json").write_text(json.dumps(asdict(figures)))
             print(f"{name} with {kind}: {in_words(figures.counts)}", flush=True)
             print("".join(f"  {each}\n" for each in figures.failed), end="", flush=True)
     found = [Figures(**json.loads(path.read_text())) for path in sorted(WORK.glob("*.json"))]
@@ -115,11 +117,6 @@ def main() -> int:
     if wanted.page:
         PAGE.write_text(with_table(PAGE.read_text(), table(found)))
     return 1 if list(only_here(found)) else 0
-
-
-def results(name: str, kind: str) -> Path:
-    """Where the figures of a package and a type of profile are kept."""
-    return WORK / f"{name}.{kind}.json"
 
 
 def run(name: str, kind: str, clones: Path | None) -> Figures:
@@ -136,11 +133,10 @@ def run(name: str, kind: str, clones: Path | None) -> Figures:
         dbt(step, tests)
         if not step.startswith("run-operation"):
             outcomes.update(outcomes_of(tests / "target" / "run_results.json", step))
-    commit = git(folder / name, "log", "-1", "--format=%h")
     return Figures(
         package=name,
         type=kind,
-        commit=f"{git(folder / name, 'describe', '--tags', '--always')} ({commit})",
+        version=git(folder / name, "describe", "--tags", "--always"),
         day=datetime.now(timezone.utc).date().isoformat(),
         counts=dict(Counter(outcomes.values())),
         failed=sorted(node for node, outcome in outcomes.items() if outcome == "fail"),
@@ -152,8 +148,6 @@ def fetch(package: Package, to: Path, clones: Path | None) -> None:
     name = package.repository.split("/")[1]
     source = str(clones / name) if clones else f"https://github.com/{package.repository}"
     subprocess.run(["git", "clone", "--quiet", source, to], check=True)
-    if package.commit:
-        git(to, "checkout", "--quiet", package.commit)
     (to / "packages.yml").unlink(missing_ok=True)
 
 
@@ -234,7 +228,7 @@ def only_here(found: Iterable[Figures]) -> Iterable[str]:
 def table(found: Iterable[Figures]) -> str:
     """The figures as a table in Markdown."""
     versions = ", ".join(
-        f"{each} {version(each)}" for each in ("dbt-core", "dbt-spark", "pyspark")
+        f"{each} {metadata.version(each)}" for each in ("dbt-core", "dbt-spark", "pyspark")
     )
     by_package = {(each.package, each.type): each for each in found}
     lines = [f"With {versions}:", ""]
@@ -243,7 +237,7 @@ def table(found: Iterable[Figures]) -> str:
         if ours := by_package.get((name, "mzs3")):
             theirs = by_package.get((name, "spark"))
             beside = in_words(theirs.counts) if theirs else "-"
-            cells = (name, ours.commit, in_words(ours.counts), beside, ours.day)
+            cells = (name, ours.version, in_words(ours.counts), beside, ours.day)
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
