@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "packages.md"
 WORK = ROOT / ".packages"
 TYPES = ("mzs3", "spark")
+BESIDE = ("dbt-core", "dbt-spark", "pyspark")
 BEGIN, END = "<!-- figures -->\n", "<!-- end -->"
 OUTCOMES = {
     **dict.fromkeys(("success", "pass", "no-op"), "pass"),
@@ -38,11 +38,8 @@ OUTCOMES = {
 
 @dataclass(frozen=True)
 class Package:
-    """A dbt package and what running its integration tests takes.
-
-    `steps` are dbt's commands, whose results count unless it is a run-operation; `settings` are
-    added to the `dbt_project.yml` of its tests; `needs` are the packages that it calls.
-    """
+    """A package; `settings` are added to the project of its tests, whose folder `public_data`
+    stands for the `bucket`; `steps` are dbt's commands, which count but for run-operations."""
 
     repository: str
     tests: str = "integration_tests"
@@ -50,9 +47,11 @@ class Package:
     also: tuple[str, ...] = ()
     steps: tuple[str, ...] = ("build",)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    commit: str = ""
+    bucket: str = "no bucket"
 
 
+STAGE = "run-operation dbt_external_tables.stage_external_sources"
+SPARK = {"dbt_external_tables_integration_tests": {"plugins": {"spark": {"+enabled": True}}}}
 PACKAGES = {
     "dbt_utils": Package("dbt-labs/dbt-utils"),
     "dbt_date": Package("godatadriven/dbt-date"),
@@ -68,6 +67,7 @@ PACKAGES = {
         "integration_tests/dbt_project",
         needs=("dbt_utils",),
         steps=("build --select package:elementary",),
+        settings={"models": {"elementary": {"+file_format": "parquet"}}},
     ),
     "dbt_artifacts": Package(
         "brooklyn-data/dbt_artifacts",
@@ -75,9 +75,18 @@ PACKAGES = {
         settings={"vars": {"dbt_artifacts_database": None}},
     ),
     "dbt_project_evaluator": Package(
-        "dbt-labs/dbt-project-evaluator", needs=("dbt_utils",), also=("exclude_package",)
+        "dbt-labs/dbt-project-evaluator",
+        needs=("dbt_utils",),
+        also=("exclude_package",),
+        settings={"vars": {"max_depth_dag": 9}},
     ),
-    "dbt_external_tables": Package("dbt-labs/dbt-external-tables", needs=("dbt_utils",)),
+    "dbt_external_tables": Package(
+        "dbt-labs/dbt-external-tables",
+        needs=("dbt_utils",),
+        steps=("seed", STAGE, STAGE, "test"),
+        settings={"sources": SPARK, "tests": SPARK},
+        bucket="s3://dbt-external-tables-testing",
+    ),
 }
 
 
@@ -87,7 +96,7 @@ class Figures:
 
     package: str
     type: str
-    commit: str
+    version: str
     day: str
     counts: dict[str, int]
     failed: list[str]
@@ -106,7 +115,7 @@ def main() -> int:
     for name in wanted.packages or ([] if wanted.page else PACKAGES):
         for kind in wanted.types:
             figures = run(name, kind, wanted.clones)
-            results(name, kind).write_text(json.dumps(asdict(figures), indent=1))
+            (WORK / f"{name}.{kind}.json").write_text(json.dumps(asdict(figures)))
             print(f"{name} with {kind}: {in_words(figures.counts)}", flush=True)
             print("".join(f"  {each}\n" for each in figures.failed), end="", flush=True)
     found = [Figures(**json.loads(path.read_text())) for path in sorted(WORK.glob("*.json"))]
@@ -114,12 +123,7 @@ def main() -> int:
         print(f"fails with mzs3 alone: {each}")
     if wanted.page:
         PAGE.write_text(with_table(PAGE.read_text(), table(found)))
-    return 1 if list(only_here(found)) else 0
-
-
-def results(name: str, kind: str) -> Path:
-    """Where the figures of a package and a type of profile are kept."""
-    return WORK / f"{name}.{kind}.json"
+    return int(any(only_here(found)))
 
 
 def run(name: str, kind: str, clones: Path | None) -> Figures:
@@ -127,7 +131,10 @@ def run(name: str, kind: str, clones: Path | None) -> Figures:
     package, folder = PACKAGES[name], WORK / kind / name
     shutil.rmtree(folder, ignore_errors=True)
     for each in (name, *package.needs):
-        fetch(PACKAGES[each], folder / each, clones)
+        source = PACKAGES[each].repository
+        source = str(clones / source.split("/")[1]) if clones else f"https://github.com/{source}"
+        subprocess.run(["git", "clone", "--quiet", source, folder / each], check=True)
+        (folder / each / "packages.yml").unlink(missing_ok=True)  # those that it asks the hub for
     tests = folder / name / package.tests
     prepare(package, tests, [folder / each for each in (name, *package.needs)], kind)
     outcomes: dict[str, str] = {}
@@ -136,29 +143,21 @@ def run(name: str, kind: str, clones: Path | None) -> Figures:
         dbt(step, tests)
         if not step.startswith("run-operation"):
             outcomes.update(outcomes_of(tests / "target" / "run_results.json", step))
-    commit = git(folder / name, "log", "-1", "--format=%h")
+    described = ["git", "-C", str(folder / name), "describe", "--tags", "--always"]
     return Figures(
         package=name,
         type=kind,
-        commit=f"{git(folder / name, 'describe', '--tags', '--always')} ({commit})",
+        version=subprocess.check_output(described, text=True).strip(),
         day=datetime.now(timezone.utc).date().isoformat(),
         counts=dict(Counter(outcomes.values())),
         failed=sorted(node for node, outcome in outcomes.items() if outcome == "fail"),
     )
 
 
-def fetch(package: Package, to: Path, clones: Path | None) -> None:
-    """A clone of the package in the folder, without the packages that it asks the hub for."""
-    name = package.repository.split("/")[1]
-    source = str(clones / name) if clones else f"https://github.com/{package.repository}"
-    subprocess.run(["git", "clone", "--quiet", source, to], check=True)
-    if package.commit:
-        git(to, "checkout", "--quiet", package.commit)
-    (to / "packages.yml").unlink(missing_ok=True)
-
-
 def prepare(package: Package, tests: Path, packages: Iterable[Path], kind: str) -> None:
     """Write the profile, the packages and the settings of the tests' project."""
+    for file in (tests / "models").rglob("*.yml"):
+        file.write_text(file.read_text().replace(package.bucket, f"{tests}/public_data"))
     project_file = tests / "dbt_project.yml"
     project = merged(yaml.safe_load(project_file.read_text()), package.settings)
     project_file.write_text(yaml.safe_dump(project, sort_keys=False))
@@ -192,17 +191,11 @@ def merged(project: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, An
 
 
 def dbt(command: str, folder: Path) -> None:
-    """Run dbt's command in the folder; its output is in `dbt.log` there."""
+    """Run dbt's command; its output is in the folder's `dbt.log`."""
+    program = str(Path(sys.executable).with_name("dbt"))
+    words = [program, *command.split(), "--profiles-dir", str(folder)]
     with (folder / "dbt.log").open("a") as log:
-        program = Path(sys.executable).with_name("dbt")
-        words = [str(program), *shlex.split(command), "--profiles-dir", str(folder)]
         subprocess.run(words, cwd=folder, stdout=log, stderr=log, check=False)
-
-
-def git(folder: Path, *words: str) -> str:
-    """What git says in the folder."""
-    told = subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True)
-    return told.stdout.strip()
 
 
 def outcomes_of(run_results: Path, step: str) -> dict[str, str]:
@@ -219,8 +212,8 @@ def outcomes_of(run_results: Path, step: str) -> dict[str, str]:
 
 def in_words(counts: Mapping[str, int]) -> str:
     """`233 pass, 4 fail`."""
-    order = ("pass", "warn", "fail", "skip")
-    return ", ".join(f"{counts[each]} {each}" for each in order if counts.get(each))
+    outcomes = ("pass", "warn", "fail", "skip")
+    return ", ".join(f"{counts[each]} {each}" for each in outcomes if counts.get(each))
 
 
 def only_here(found: Iterable[Figures]) -> Iterable[str]:
@@ -233,9 +226,7 @@ def only_here(found: Iterable[Figures]) -> Iterable[str]:
 
 def table(found: Iterable[Figures]) -> str:
     """The figures as a table in Markdown."""
-    versions = ", ".join(
-        f"{each} {version(each)}" for each in ("dbt-core", "dbt-spark", "pyspark")
-    )
+    versions = ", ".join(f"{each} {metadata.version(each)}" for each in BESIDE)
     by_package = {(each.package, each.type): each for each in found}
     lines = [f"With {versions}:", ""]
     lines += ["| package | version | mzs3 | dbt-spark | day |", "| --- | --- | --- | --- | --- |"]
@@ -243,7 +234,7 @@ def table(found: Iterable[Figures]) -> str:
         if ours := by_package.get((name, "mzs3")):
             theirs = by_package.get((name, "spark"))
             beside = in_words(theirs.counts) if theirs else "-"
-            cells = (name, ours.commit, in_words(ours.counts), beside, ours.day)
+            cells = (name, ours.version, in_words(ours.counts), beside, ours.day)
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

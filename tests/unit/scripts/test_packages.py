@@ -82,9 +82,15 @@ def test_the_table_replaces_the_one_before() -> None:
 def test_the_tests_get_a_profile_and_only_local_packages(tmp_path: Path, kind: str) -> None:
     (tmp_path / "dbt_project.yml").write_text("{name: tests, profile: integration}")
     (tmp_path / "packages.yml").write_text("packages: [{package: dbt-labs/dbt_utils}]")
-    package = Package("dbt-labs/x", also=("inner",), settings={"vars": {"a": 1}})
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "lake.yml").write_text("location: s3://public/csv/")
+    package = Package(
+        "dbt-labs/x", also=("inner",), settings={"vars": {"a": 1}}, bucket="s3://public"
+    )
     packages.prepare(package, tmp_path, [tmp_path / "x"], kind)
     written = {path.name: yaml.safe_load(path.read_text()) for path in tmp_path.glob("*.yml")}
+    lake = (tmp_path / "models" / "lake.yml").read_text()
+    assert lake == f"location: {tmp_path}/public_data/csv/"
     assert written["dbt_project.yml"]["vars"] == {"a": 1}
     assert written["packages.yml"]["packages"] == [
         {"local": str(tmp_path / "x")},

@@ -13,7 +13,8 @@ def search_own_macros(config: Any) -> None:
     """Has these packages find the adapter's macros before their own, and after the project's.
 
     dbt searches adapters' macros only for packages whose `dispatch` in dbt_project.yml says so; a
-    project that has such an entry keeps its order.
+    project that has such an entry keeps its order. dbt's own `date_spine` and `generate_series`
+    then stand for those of dbt_utils, from which they were taken over.
     """
     if not hasattr(config, "dispatch"):  # a command that has no project
         return
