@@ -32,7 +32,9 @@ def source(table, name="lake", **external):
 
 def model(*parents, ephemeral=False):
     return SimpleNamespace(
-        depends_on=SimpleNamespace(nodes=list(parents)), is_ephemeral_model=ephemeral
+        resource_type="model",
+        depends_on=SimpleNamespace(nodes=list(parents)),
+        is_ephemeral_model=ephemeral,
     )
 
 
@@ -62,6 +64,19 @@ def test_sources_are_found_directly_and_behind_ephemeral_models_each_once(manife
         "bank.rates",
         "lake.orders",
     ]
+
+
+def test_sources_are_found_behind_functions_of_which_dbt_tells_their_names_alone(manifest):
+    inner = model()
+    inner.resource_type, inner.sources = "function", [["lake", "orders"]]
+    outer = model("function.acme.inner")
+    outer.resource_type, outer.sources = "function", []
+    manifest.functions = {"function.acme.inner": inner, "function.acme.outer": outer}
+
+    read = needed_sources(manifest, model("function.acme.outer"), TYPE)
+
+    assert names(read) == ["lake.orders"]
+    assert names(needed_sources(manifest, inner, TYPE)) == ["lake.orders"]
 
 
 def test_a_source_behind_another_model_is_that_models_business(manifest):

@@ -29,16 +29,18 @@ def relation_key(
 def needed_sources(
     manifest: Any, node: Any, kind: str, *, catalog: str = SPARK_CATALOG, untyped: bool = True
 ) -> list[Any]:
-    """The sources of this type that a node reads, directly or through ephemeral models.
+    """The sources of this type that a node reads, directly, through ephemeral models or functions.
 
     With `untyped` also those whose rows, or rejected records, it reads as a source of no type.
     """
     inputs: dict[str, None] = {}
-    new = node.depends_on.nodes
-    while new:  # until no ephemeral model reads what is not among the inputs
+    functions = functions_of(manifest)
+    new = _inputs_of(manifest, node)
+    while new:  # until none of these reads what is not among the inputs
         inputs |= dict.fromkeys(new)
         read = [x for x in map(manifest.nodes.get, new) if getattr(x, "is_ephemeral_model", False)]
-        new = [one for model in read for one in model.depends_on.nodes if one not in inputs]
+        through = [*read, *(functions[one] for one in new if one in functions)]
+        new = [x for one in through for x in _inputs_of(manifest, one) if x not in inputs]
     sources = [manifest.sources[one] for one in inputs if one in manifest.sources]
     needed = {one.unique_id: one for one in sources if is_of_type(one, kind)}
     others = [one for one in sources if one.unique_id not in needed]
@@ -46,6 +48,19 @@ def needed_sources(
         found = sources_read_as(manifest, others, kind, catalog=catalog)
         needed |= {one.unique_id: one for one in found}
     return list(needed.values())
+
+
+def _inputs_of(manifest: Any, node: Any) -> list[str]:
+    """The unique ids of what a node reads; dbt does not look up the sources of a function."""
+    names = {tuple(one) for one in node.sources} if node.resource_type == "function" else set()
+    sources = manifest.sources.items() if names else ()
+    found = [key for key, source in sources if (source.source_name, source.name) in names]
+    return [*node.depends_on.nodes, *found]
+
+
+def functions_of(manifest: Any) -> Mapping[str, Any]:
+    """The project's functions, by their unique ids."""
+    return getattr(manifest, "functions", {})  # dbt 1.10 has none
 
 
 def sources_read_as(

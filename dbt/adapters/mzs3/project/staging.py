@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.project.overlaps import require_own
 from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run
 from dbt.adapters.mzs3.project.sources import (
     declared_external,
+    functions_of,
     named_sources,
     needed_sources,
     selected_sources,
@@ -75,12 +76,14 @@ def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
 
 
 def stage_for_run_hook(adapter: Any) -> None:
-    """As `stage_for_node`, for the on-run-start or on-run-end hook that runs now, if one does."""
-    hook = str(get_node_info().get("unique_id", ""))
-    if hook.startswith("operation."):
+    """As `stage_for_node`, for the on-run-start or on-run-end hook that runs now, or the function
+    that is made, if there is one: dbt calls no hook of the adapter before these."""
+    running = str(get_node_info().get("unique_id", ""))
+    if running.startswith(("operation.", "function.")):
         manifest = adapter.get_macro_resolver()
-        if manifest is not None and hook in manifest.nodes:
-            stage_for_node(adapter, manifest.nodes[hook])
+        nodes = {} if manifest is None else {**functions_of(manifest), **manifest.nodes}
+        if running in nodes:
+            stage_for_node(adapter, nodes[running])
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:

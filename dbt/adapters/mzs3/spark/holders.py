@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from pyspark.sql import SparkSession
 
@@ -25,7 +25,8 @@ _NAME = "spark.app.name"
 
 lock = threading.RLock()
 """To be held from the question for Spark to `hold`."""
-_held: WeakSet[SparkSession] = WeakSet()
+# By their ids.
+_held: WeakValueDictionary[int, SparkSession] = WeakValueDictionary()
 _started: _Started | None = None
 
 
@@ -51,13 +52,13 @@ def _own() -> _Started | None:
 
 def hold(session: SparkSession) -> SparkSession:
     """The session, on whose Spark somebody works from now on, until it is released or lost."""
-    _held.add(session)
+    _held[id(session)] = session
     return session
 
 
 def release(session: SparkSession) -> None:
     """Nobody works in the session any more; safe to repeat."""
-    _held.discard(session)
+    _held.pop(id(session), None)
 
 
 def usable(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSession | None:

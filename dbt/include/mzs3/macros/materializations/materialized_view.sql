@@ -1,0 +1,7 @@
+{# A view can't stand in for it: it has no state to refresh, and none of the changes that dbt looks for. #}
+{% materialization materialized_view, adapter='mzs3' %}
+  {% do exceptions.raise_compiler_error(
+    'Spark has no materialized views. Use materialized: view, whose rows are never old, or table or incremental, '
+    ~ 'whose rows are those of the last run'
+  ) %}
+{% endmaterialization %}
