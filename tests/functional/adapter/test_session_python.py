@@ -60,7 +60,7 @@ class TestPythonModels:
             "arrow.py": ARROW,
             "reads_another.py": READS_ANOTHER,
             "empty_pandas.py": EMPTY,
-            "texts.sql": "select 'a' as name",
+            "texts.sql": "select 'a' as name from {{ ref('arrow') }}",
             "reads_pandas.py": READS_PANDAS,
         }
 
@@ -103,7 +103,7 @@ class TestPythonModels:
 
     def test_with_empty_a_model_that_reads_pandas_is_a_table_without_rows(self, project):
         assert self.rows(project, "reads_pandas") == [("a", "A")]
-        run_dbt(["run", "--empty", "--select", "reads_pandas"])
+        run_dbt(["run", "--empty", "--select", "texts", "reads_pandas"])
         columns = project.run_sql("describe {schema}.reads_pandas", fetch="all")
         assert {(name, kind) for name, kind, _ in columns} == {
             ("name", "string"),

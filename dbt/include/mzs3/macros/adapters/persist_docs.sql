@@ -35,12 +35,16 @@
 
 
 {#
-  Of columns of tables, whatever their format: dbt-spark comments on those of Delta, Iceberg and Hudi
-  alone. A view has had the comments of its columns since it was created.
+  Of columns of tables, whatever their format, whose comment is another: dbt-spark comments on those
+  of Delta, Iceberg and Hudi alone. A view has had its columns' comments since it was created.
 #}
 {% macro mzs3__alter_column_comment(relation, column_dict) -%}
   {%- if not relation.is_view -%}
-    {%- for name, column in column_dict.items() -%}
+    {%- set there = {} -%}
+    {%- for row in get_columns_in_relation_raw(relation) -%}
+      {%- do there.setdefault(row['col_name'] | lower, row['comment'] or '') -%}
+    {%- endfor -%}
+    {%- for name, column in column_dict.items() if column['description'] != there[name | lower] -%}
       {%- do run_query(
           'alter table ' ~ relation.render() ~ ' alter column ' ~ adapter.quote(name) ~
           ' comment ' ~ mzs3__text_literal(column['description'])
