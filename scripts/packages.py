@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
-from importlib import metadata
+from importlib.metadata import version as of
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "packages.md"
 WORK = ROOT / ".packages"
 TYPES = ("mzs3", "spark")
-BESIDE = ("dbt-core", "dbt-spark", "pyspark")
 BEGIN, END = "<!-- figures -->\n", "<!-- end -->"
-OUTCOMES = {
-    **dict.fromkeys(("success", "pass", "no-op"), "pass"),
-    **dict.fromkeys(("fail", "error", "runtime error", "partial success"), "fail"),
-    "warn": "warn",
-    "skipped": "skip",
-}
+OUTCOMES = dict.fromkeys(("success", "pass", "no-op"), "pass") | {"warn": "warn"}
+OUTCOMES |= dict.fromkeys(("fail", "error", "runtime error", "partial success"), "fail")
+OUTCOMES |= {"skipped": "skip"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,10 @@ PACKAGES = {
     "dbt_artifacts": Package(
         "brooklyn-data/dbt_artifacts",
         "integration_test_project",
-        settings={"vars": {"dbt_artifacts_database": None}},
+        settings={
+            "vars": {"dbt_artifacts_database": None},
+            "models": {"dbt_artifacts": {"+file_format": "parquet"}},
+        },
     ),
     "dbt_project_evaluator": Package(
         "dbt-labs/dbt-project-evaluator",
@@ -212,8 +211,7 @@ def outcomes_of(run_results: Path, step: str) -> dict[str, str]:
 
 def in_words(counts: Mapping[str, int]) -> str:
     """`233 pass, 4 fail`."""
-    outcomes = ("pass", "warn", "fail", "skip")
-    return ", ".join(f"{counts[each]} {each}" for each in outcomes if counts.get(each))
+    return ", ".join(f"{counts[x]} {x}" for x in dict.fromkeys(OUTCOMES.values()) if x in counts)
 
 
 def only_here(found: Iterable[Figures]) -> Iterable[str]:
@@ -226,10 +224,10 @@ def only_here(found: Iterable[Figures]) -> Iterable[str]:
 
 def table(found: Iterable[Figures]) -> str:
     """The figures as a table in Markdown."""
-    versions = ", ".join(f"{each} {metadata.version(each)}" for each in BESIDE)
     by_package = {(each.package, each.type): each for each in found}
-    lines = [f"With {versions}:", ""]
-    lines += ["| package | version | mzs3 | dbt-spark | day |", "| --- | --- | --- | --- | --- |"]
+    versions = f"dbt-core {of('dbt-core')}, dbt-spark {of('dbt-spark')}, pyspark {of('pyspark')}"
+    lines = [f"With {versions}:", "", "| package | version | mzs3 | dbt-spark | day |"]
+    lines.append("| --- | --- | --- | --- | --- |")
     for name in PACKAGES:
         if ours := by_package.get((name, "mzs3")):
             theirs = by_package.get((name, "spark"))
