@@ -18,6 +18,7 @@ PACKAGE = Path(anchor.__file__).parent
 OURS = "dbt.adapters.mzs3"
 DOORS = {
     "__init__.py",
+    "catalogs.py",
     "connections.py",
     "credentials.py",
     "impl.py",

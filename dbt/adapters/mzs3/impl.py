@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,14 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.macros import MacroResolverProtocol
-from dbt.adapters.contracts.relation import RelationConfig, RelationType
+from dbt.adapters.contracts.relation import RelationConfig
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.column import SparkColumn
-from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.behavior_flags import BehaviorFlag
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.aws.check import check_connection
+from dbt.adapters.mzs3.catalogs import CatalogAdapter
 from dbt.adapters.mzs3.compiled_job import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_errors
 from dbt.adapters.mzs3.credentials import require_spark
@@ -35,7 +35,6 @@ from dbt.adapters.mzs3.project.model_options import export_options, shard_option
 from dbt.adapters.mzs3.project.overlaps import find_overlaps, require_own
 from dbt.adapters.mzs3.project.packages import search_own_macros
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
-from dbt.adapters.mzs3.project.sources import functions_of
 from dbt.adapters.mzs3.project.staging import (
     make_source_relation,
     stage_for_node,
@@ -79,7 +78,7 @@ class _JobOfNode(threading.local):
     committed: CopyResult | PersistResult | None = None
 
 
-class Mzs3Adapter(SparkAdapter):
+class Mzs3Adapter(CatalogAdapter):
     """dbt's adapter of `type: mzs3`.
 
     It declares no options of models: dbt would check neither their names nor their types, as
@@ -130,6 +129,7 @@ class Mzs3Adapter(SparkAdapter):
     @available.parse_list
     def list_relations(self, database: str | None, schema: str) -> list[BaseRelation]:
         """The relations of a schema, from the cache once it has been listed."""
+        database, schema = None, self.schema_in(database, schema)
         # One at a time, so that a listing never brings back what another thread has dropped.
         with self._listing:
             cached = self._schema_is_cached(database, schema)
@@ -149,25 +149,7 @@ class Mzs3Adapter(SparkAdapter):
                 relations[number] = relation = relation.replace(is_iceberg=True)
             if "." in schema:  # Spark leaves out the catalog
                 relations[number] = relation.replace_path(schema=schema)
-        return [*relations, *self._functions_in(schema_relation)]
-
-    def _functions_in(self, schema_relation: BaseRelation) -> Iterator[BaseRelation]:
-        """The project's functions that the schema has."""
-        own = functions_of(self.get_macro_resolver()).values()
-        names = {
-            one.alias.lower(): one.alias for one in own if one.schema == schema_relation.schema
-        }
-        if not names:
-            return
-        sql = f"show user functions in {schema_relation.without_identifier().render()}"
-        try:
-            _, table = self.execute(sql, fetch=True)
-        except DbtDatabaseError:  # a schema that is not there
-            return
-        for row in table.rows:
-            if name := names.get(str(row[0]).split(".")[-1].strip("`").lower()):
-                path = {"database": None, "schema": schema_relation.schema, "identifier": name}
-                yield self.Relation.create(**path, type=RelationType.Function)
+        return [*relations, *self.functions_in(schema_relation)]
 
     def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:
         """The columns, numbered from 1, with the types' names in SQL: `bigint`, not `long`."""

@@ -17,7 +17,12 @@ from dbt.adapters.mzs3.csv_source.freshness import (
     with_ingested,
 )
 from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.sources import is_set, source_definition, sources_read_as
+from dbt.adapters.mzs3.project.sources import (
+    is_set,
+    schema_of,
+    source_definition,
+    sources_read_as,
+)
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.spark.call import Call
 
@@ -57,8 +62,8 @@ def freshness_from_s3(
             f"only S3 CSV sources (type: {TYPE}) can do without one"
         )
     # Of sources that are one relation to Spark, which is refused where rows are written.
-    asked = (relation.schema, relation.identifier)
-    source = next((one for one in found if (one.schema, one.identifier) == asked), found[0])
+    asked = (schema_of(relation), relation.identifier)
+    source = next((one for one in found if (schema_of(one), one.identifier) == asked), found[0])
     tells_pending = is_set(adapter.config, PENDING_VARIABLE)
     try:
         definition = source_definition(source, credentials.connections)

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.credentials import SPARK_CATALOG
 from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.csv_source.relations import SUFFIXES
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.project.sources import is_of_type, relation_key, source_name
+from dbt.adapters.mzs3.project.sources import is_of_type, relation_key, schema_of, source_name
 from dbt.adapters.mzs3.shard.config import TYPE as SHARD
 from dbt.adapters.mzs3.shard.write.batch import BATCHES
 
@@ -70,13 +70,13 @@ def _relations(manifest: Any, catalog: str) -> Iterator[tuple[Any, str]]:
     names: dict[str, str] = {}
     for node, suffixes in in_s3:
         for suffix in suffixes:
-            key = relation_key(node.schema, node.identifier, catalog, suffix)
+            key = relation_key(schema_of(node), node.identifier, catalog, suffix)
             named[key].append(node)
-            names.setdefault(key, f"{node.schema}.{node.identifier}{suffix}")
+            names.setdefault(key, f"{schema_of(node)}.{node.identifier}{suffix}")
     for node in manifest.nodes.values():
         if node.resource_type not in ("model", "seed", "snapshot"):
             continue
-        key = relation_key(node.schema, node.alias, catalog)
+        key = relation_key(schema_of(node), node.alias, catalog)
         if key in names and node.config.materialized != "ephemeral":
             named[key].append(node)
     told: set[tuple[str, ...]] = set()

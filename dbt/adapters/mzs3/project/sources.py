@@ -26,6 +26,15 @@ def relation_key(
     return folded(f"{schema}.{name}{suffix}").removeprefix(folded(f"{catalog}."))
 
 
+def schema_of(named: Any) -> str:
+    """The schema of a node or a relation, with its database before it if it has one: what Spark
+    calls a catalog. dbt-spark takes a schema for a database too, which is none."""
+    database, schema = getattr(named, "database", None), str(named.schema)
+    if not database or database == schema or schema.startswith(f"{database}."):
+        return schema
+    return f"{database}.{schema}"
+
+
 def needed_sources(
     manifest: Any, node: Any, kind: str, *, catalog: str = SPARK_CATALOG, untyped: bool = True
 ) -> list[Any]:
@@ -74,14 +83,14 @@ def sources_read_as(
     """The sources of this type whose rows one of the relations has, or their rejected records."""
     if manifest is None:
         return []
-    keys = {relation_key(one.schema, one.identifier, catalog) for one in relations}
+    keys = {relation_key(schema_of(one), one.identifier, catalog) for one in relations}
     suffixes = _READ_AS.get(kind, ("",)) if rejects else ("",)
     return [
         node
         for node in manifest.sources.values()
         if is_of_type(node, kind)
         and not keys.isdisjoint(
-            relation_key(node.schema, node.identifier, catalog, suffix) for suffix in suffixes
+            relation_key(schema_of(node), node.identifier, catalog, suffix) for suffix in suffixes
         )
     ]
 
@@ -122,7 +131,7 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
     """The source that the node declares. Raises ConfigError with all of its problems."""
     return parse_definition(
         name=source_name(node),
-        schema=node.schema,
+        schema=schema_of(node),
         identifier=node.identifier,
         external=declared_external(node),
         columns=[vars(column) for column in node.columns.values()],

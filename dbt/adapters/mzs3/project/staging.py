@@ -29,6 +29,7 @@ from dbt.adapters.mzs3.project.sources import (
     functions_of,
     named_sources,
     needed_sources,
+    schema_of,
     selected_sources,
     source_definition,
     source_name,
@@ -198,13 +199,13 @@ def read_shards(
 
     def read(node: Any) -> None:
         require_own(adapter, node)
-        name, place = source_name(node), (node.schema, node.identifier)
+        name, place = source_name(node), (schema_of(node), node.identifier)
         source = shard_source(node, run.credentials.connections)
         how = {
             "source": source,
             "connection": run.credentials.connections[source.aws_connection],
             "columns": [(column.name, column.data_type) for column in node.columns.values()],
-            "schema": node.schema,
+            "schema": schema_of(node),
             "identifier": node.identifier,
             "is_empty": is_empty,
             "if_missing": create_only,

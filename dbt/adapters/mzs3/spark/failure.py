@@ -50,6 +50,7 @@ _NO_VIEWS = (
 _CAUSES = {
     "MISSING_CATALOG_ABILITY.VIEWS": _NO_VIEWS,
     "Creating a view is not supported by catalog": _NO_VIEWS,
+    "cannot be cast to class org.apache.spark.sql.connector.catalog.ViewCatalog": _NO_VIEWS,
     "Another instance of Derby may have already booted the database": (
         "another process uses this project's metastore, and Derby serves one at a time: wait for "
         "it to end, or give each its own spark.sql.warehouse.dir in the profile"

@@ -1,0 +1,113 @@
+"""Relations in catalogs of Spark, which are dbt's databases, and the functions of a schema."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.contracts.relation import Path, RelationType
+from dbt.adapters.spark.impl import SparkAdapter
+from dbt.adapters.spark.relation import SparkRelation
+from dbt_common.exceptions import DbtDatabaseError
+
+from dbt.adapters.mzs3.project.sources import functions_of, schema_of
+
+if TYPE_CHECKING:
+    import agate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mzs3Relation(SparkRelation):
+    """A relation of Spark. One with a database has that before its schema (`catalog.schema`), as a
+    schema may be written without a database too: so it has the same name in either case."""
+
+    def __post_init__(self) -> None:
+        if self.path.database and self.path.schema:
+            path = Path(None, schema_of(self.path), self.path.identifier)
+            object.__setattr__(self, "path", path)
+
+    @classmethod
+    def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Mzs3Relation:
+        """The relation of a node; without its database if Spark looks there anyway."""
+        relation: Mzs3Relation = super().create_from(quoting, relation_config, **kwargs)
+        credentials = getattr(quoting, "credentials", None)
+        if credentials and relation_config.database == credentials.default_catalog:
+            relation = relation.replace_path(schema=relation_config.schema)
+        return relation
+
+
+class CatalogAdapter(SparkAdapter):
+    """dbt-spark's, with databases."""
+
+    Relation = Mzs3Relation
+
+    def schema_in(self, database: str | None, schema: str) -> str:
+        """The schema as relations have it: in its catalog, unless Spark looks there anyway."""
+        is_default = database == self.config.credentials.default_catalog
+        return schema_of(Path(None if is_default else database, schema))
+
+    def get_relation(
+        self, database: str | None, schema: str, identifier: str
+    ) -> BaseRelation | None:
+        """The relation, if there is one."""
+        found: BaseRelation | None = super().get_relation(
+            None, self.schema_in(database, schema), identifier
+        )
+        return found
+
+    def functions_in(self, schema_relation: BaseRelation) -> Iterator[BaseRelation]:
+        """The project's functions that the schema has."""
+        own = functions_of(self.get_macro_resolver()).values()
+        schema = str(schema_relation.schema)
+        in_schema = [one for one in own if self.schema_in(one.database, one.schema) == schema]
+        if not in_schema:
+            return
+        names = {one.alias.lower(): one.alias for one in in_schema}
+        try:
+            _, table = self.execute(f"show user functions in {schema}", fetch=True)
+        except DbtDatabaseError:  # a schema that is not there
+            return
+        for row in table.rows:
+            if name := names.get(str(row[0]).split(".")[-1].strip("`").lower()):
+                yield self.Relation.create(
+                    schema=schema, identifier=name, type=RelationType.Function
+                )
+
+    def get_filtered_catalog(
+        self, relation_configs: Any, used_schemas: Any, relations: Any = None
+    ) -> tuple[agate.Table, list[Exception]]:
+        """The columns of the relations, once for each name that nodes have for one: with their
+        database apart from the schema."""
+        table, failures = super().get_filtered_catalog(relation_configs, used_schemas, relations)
+        manifest = self.get_macro_resolver()
+        named: defaultdict[tuple[str, str], set[tuple[str | None, str]]] = defaultdict(set)
+        for node in [*manifest.nodes.values(), *manifest.sources.values()]:
+            schema = self.schema_in(node.database, node.schema)
+            key = (schema.lower(), node.identifier.lower())
+            named[key].add((node.database, node.schema) if node.database else (None, schema))
+        return _renamed(table, named), failures
+
+
+def _renamed(
+    table: agate.Table, named: Mapping[tuple[str, str], Iterable[tuple[str | None, str]]]
+) -> agate.Table:
+    import agate
+
+    columns = ("table_database", "table_schema", "table_name")
+    if not {*columns} <= {*table.column_names}:  # it has no rows
+        return table
+    types = dict(zip(table.column_names, table.column_types, strict=True))
+    types["table_database"] = agate.Text()
+    rows = []
+    for row in table.rows:
+        _, schema, name = (row[column] for column in columns)
+        for database, its_schema in named.get((schema.lower(), name.lower()), [(None, schema)]):
+            renamed = {
+                "table_database": database,
+                "table_schema": its_schema if database else schema,
+            }
+            rows.append([renamed.get(column, row[column]) for column in types])
+    return agate.Table(rows, [*types], [*types.values()])
