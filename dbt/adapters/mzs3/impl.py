@@ -27,6 +27,7 @@ from dbt.adapters.mzs3.credentials import require_spark
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.logged import AS_ERRORS, Warnings
 from dbt.adapters.mzs3.operations import OPERATIONS
 from dbt.adapters.mzs3.project.declarations import check_declarations, shard_options
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
@@ -244,24 +245,31 @@ class Mzs3Adapter(SparkAdapter):
     def pre_model_hook(self, config: Any) -> None:
         """Ingest or read the sources that the node reads, before it runs; it must write what is
         no other node's."""
-        self._job.committed = None
+        self._job.committed, self.connections.warnings.now = None, Warnings()
         with as_dbt_errors():
             require_own(self, config.model)
         is_seed = config.model.resource_type == "seed"  # which reads no source
         self.connections.fetched.now = {} if is_seed else stage_for_node(self, config.model)
 
     def post_model_hook(self, config: Any, context: Any) -> None:
-        """Has a node that fails after its commit, as by a post-hook, say what is there."""
+        """Fails a node of which dbt takes a warning for an error, once it has ended. One that
+        fails after its commit, as by a post-hook, says what is there."""
         failure, committed = sys.exc_info()[1], self._job.committed
-        if failure is None or committed is None:
+        told = [*self.connections.warnings.now.errors]
+        why = "its post-hook failed or was cut off" if failure else AS_ERRORS
+        if committed is not None and (failure or told):
+            told.append(committed_all_the_same(config.model.unique_id, why, committed))
+        if not told:
             return
-        told = committed_all_the_same(config.model.unique_id, committed)
-        if isinstance(failure, DbtRuntimeError):
-            failure.msg = f"{failure.msg}\n{told}"
-        else:
-            logger.warning(told)
+        text = "\n".join(told)
         if self.connections.get_thread_connection().handle.cancelled.is_set():
-            self.connections.remains.say(told)  # as dbt does not show the error
+            self.connections.remains.say(text)  # as dbt does not show the error
+        if failure is None:
+            raise DbtRuntimeError(text)
+        if isinstance(failure, DbtRuntimeError):
+            failure.msg = f"{failure.msg}\n{text}"
+        else:
+            logger.error(text)
 
     @available.parse(lambda *_args, **_kwargs: ("", None))
     def execute(
