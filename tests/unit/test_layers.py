@@ -22,6 +22,7 @@ DOORS = {
     "connections.py",
     "credentials.py",
     "impl.py",
+    "logged.py",
     "operations",
     "project",
     "python_job.py",

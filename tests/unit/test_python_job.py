@@ -10,6 +10,7 @@ from dbt.adapters.mzs3.connections import Remains
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.impl import Mzs3Adapter
+from dbt.adapters.mzs3.logged import Warnings
 from dbt.adapters.mzs3.python_job import (
     SessionJobHelper,
     SubmitJobHelper,
@@ -73,7 +74,9 @@ def test_a_jobs_own_response_is_kept():
 def test_a_model_that_asks_for_another_way_than_the_profiles_is_told(helper, profile, text):
     handle = SimpleNamespace(cancelled=threading.Event())
     connections = SimpleNamespace(
-        remains=Remains(), get_thread_connection=lambda: SimpleNamespace(handle=handle)
+        remains=Remains(),
+        warnings=SimpleNamespace(now=Warnings()),
+        get_thread_connection=lambda: SimpleNamespace(handle=handle),
     )
     model = {"unique_id": "model.acme.a", "original_file_path": "models/a.py"}
     credentials = Mzs3Credentials.from_dict({"schema": "analytics", **profile})
@@ -98,18 +101,23 @@ EXPORTED = CopyResult(1234, "s3://b/p/", "s3://b/p/_manifest.json", files=3, byt
 KEPT = PersistResult(5, "s3://b/s/", "s3://b/s/_shard.json", files=1, bytes=456, as_of=789)
 
 
-def ends(failure, committed, *, cancelled=False):
+def ends(failure, committed, *, cancelled=False, warnings=()):
     """What a node fails with that fails after its commit, and what is told after Ctrl-C."""
+    now = Warnings()
+    now.errors.extend(warnings)
     handle = SimpleNamespace(cancelled=threading.Event())
     if cancelled:
         handle.cancelled.set()
     connections = SimpleNamespace(
-        remains=Remains(), get_thread_connection=lambda: SimpleNamespace(handle=handle)
+        remains=Remains(),
+        warnings=SimpleNamespace(now=now),
+        get_thread_connection=lambda: SimpleNamespace(handle=handle),
     )
     adapter = SimpleNamespace(_job=SimpleNamespace(committed=committed), connections=connections)
-    with pytest.raises(type(failure)) as raised:
+    with pytest.raises(type(failure or DbtRuntimeError(""))) as raised:
         try:
-            raise failure
+            if failure:
+                raise failure
         finally:
             Mzs3Adapter.post_model_hook(adapter, CONFIG, None)
     with pytest.raises(DbtRuntimeError) as interrupted:
@@ -144,11 +152,24 @@ def test_what_fails_after_a_commit_says_what_is_there(committed, there, again):
     assert after_ctrl_c == [told]
 
 
-def test_a_defect_after_a_commit_has_it_in_a_warning(monkeypatch):
-    warned = []
-    monkeypatch.setattr(impl.logger, "warning", warned.append)
+def test_a_defect_after_a_commit_has_it_beside(monkeypatch):
+    logged = []
+    monkeypatch.setattr(impl.logger, "error", logged.append)
     assert ends(ValueError("odd"), EXPORTED) == ("odd", [])
-    assert len(warned) == 1
+    assert len(logged) == 1
+
+
+def test_a_warning_that_is_an_error_fails_the_node_and_says_what_is_there():
+    failed, after_ctrl_c = ends(None, EXPORTED, cancelled=True, warnings=["no history"])
+    assert failed.splitlines() == after_ctrl_c
+    assert failed.startswith("no history\nmodel.acme.a: a warning is an error here, by --warn-err")
+    assert "after the commit: the export is complete and stays (COPY 1234" in failed
+
+
+def test_a_node_that_fails_by_itself_has_such_a_warning_beside():
+    failure = DbtRuntimeError("as it is")
+    ends(failure, None, warnings=["no history"])
+    assert failure.msg == "as it is\nno history"
 
 
 def test_what_fails_without_a_commit_fails_as_it_is():

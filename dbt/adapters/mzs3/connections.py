@@ -25,6 +25,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.logged import WarningsOfNode
 from dbt.adapters.mzs3.spark.cursor import COMMENTS, SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.engine import open_session
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
@@ -148,6 +149,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         self.remains = Remains()
         self.fetched = _FetchedForNode()
         self._thread, self._is_busy = threading.current_thread(), True
+        self.warnings = WarningsOfNode()
         dbt_log = logging.getLogger("file_log").handlers
         files = [each for each in dbt_log if isinstance(each, logging.FileHandler)]
         write_output_to(Path(files[0].baseFilename).parent if files else None)

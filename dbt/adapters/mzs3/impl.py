@@ -28,6 +28,7 @@ from dbt.adapters.mzs3.credentials import require_spark
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.logged import AS_ERRORS, Warnings
 from dbt.adapters.mzs3.operations import OPERATIONS
 from dbt.adapters.mzs3.project.declarations import check_declarations, refuse_to_build_sources
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
@@ -270,7 +271,7 @@ class Mzs3Adapter(CatalogAdapter):
         A `file_format` of none, as projects of several adapters set it, is as one that is not set:
         dbt-spark refuses it, or makes `using none` of it.
         """
-        self._job.committed = None
+        self._job.committed, self.connections.warnings.now = None, Warnings()
         options = config.model.config.extra
         if str(options.get("file_format")).lower() == "none":
             options.pop("file_format", None)
@@ -280,17 +281,24 @@ class Mzs3Adapter(CatalogAdapter):
         self.connections.fetched.now = {} if is_seed else stage_for_node(self, config.model)
 
     def post_model_hook(self, config: Any, context: Any) -> None:
-        """Has a node that fails after its commit, as by a post-hook, say what is there."""
+        """Fails a node of which dbt takes a warning for an error, once it has ended. One that
+        fails after its commit, as by a post-hook, says what is there."""
         failure, committed = sys.exc_info()[1], self._job.committed
-        if failure is None or committed is None:
+        told = [*self.connections.warnings.now.errors]
+        why = "its post-hook failed or was cut off" if failure else AS_ERRORS
+        if committed is not None and (failure or told):
+            told.append(committed_all_the_same(config.model.unique_id, why, committed))
+        if not told:
             return
-        told = committed_all_the_same(config.model.unique_id, committed)
-        if isinstance(failure, DbtRuntimeError):
-            failure.msg = f"{failure.msg}\n{told}"
-        else:
-            logger.warning(told)
+        text = "\n".join(told)
         if self.connections.get_thread_connection().handle.cancelled.is_set():
-            self.connections.remains.say(told)  # as dbt does not show the error
+            self.connections.remains.say(text)  # as dbt does not show the error
+        if failure is None:
+            raise DbtRuntimeError(text)
+        if isinstance(failure, DbtRuntimeError):
+            failure.msg = f"{failure.msg}\n{text}"
+        else:
+            logger.error(text)
 
     @available.parse(lambda *_args, **_kwargs: ("", None))
     def execute(

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from datetime import timezone
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.contracts.connection import AdapterResponse
-from dbt.adapters.events import adapter_types_pb2
-from dbt.adapters.events.base_types import InfoLevel
-from dbt_common.events.base_types import EventLevel
-from dbt_common.events.contextvars import get_node_info
-from dbt_common.events.functions import fire_event
 from dbt_common.exceptions import env_secrets, scrub_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
-from google.protobuf import descriptor_pb2, message_factory, struct_pb2  # type: ignore[import-untyped]
 
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, ReadingResponse, as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.write.job import PersistResult
@@ -91,7 +82,7 @@ class SessionJobHelper(JobHelper):
     def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
         beside = {
             "cancelled": handle.cancelled,
-            "tell": log_copy_event,
+            "tell": self.connections.warnings.now.tell,
             "scrub": lambda text: scrub_secrets(text, env_secrets()),
         }
         file = str(self.model["original_file_path"])
@@ -108,8 +99,9 @@ class SubmitJobHelper(JobHelper):
         node, file = str(self.model["unique_id"]), str(self.model["original_file_path"])
         arguments = {"code": code, "name": file, "secrets": tuple(env_secrets()), **provided}
         call = Call(run_submitted, arguments, takes=("cancelled", "tell"))
+        tell = self.connections.warnings.now.tell
         with runner_for(self.credentials) as runner:
-            return runner.run(call, node, cancelled=handle.cancelled, tell=log_copy_event)
+            return runner.run(call, node, cancelled=handle.cancelled, tell=tell)
 
 
 @dataclass
@@ -124,43 +116,6 @@ class CopyResponse(ReadingResponse):
     files_written: int | None = None
     bytes_written: int | None = None
     as_of: int | None = None
-
-
-def _message_type() -> Any:
-    """A protobuf message as dbt's own, whose data is any JSON object instead of fixed fields."""
-    theirs, data = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR, struct_pb2.Struct.DESCRIPTOR
-    file = descriptor_pb2.FileDescriptorProto(
-        name="dbt_mzs3/copy_log_event.proto", package="dbt_mzs3", syntax="proto3"
-    )
-    file.dependency.extend([theirs.file.name, data.file.name])
-    message = file.message_type.add()
-    theirs.CopyToProto(message)
-    message.name = "CopyLogEventMsg"
-    message.field[1].type_name = f".{data.full_name}"
-    pool = theirs.file.pool
-    pool.AddSerializedFile(file.SerializeToString())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("dbt_mzs3.CopyLogEventMsg"))
-
-
-class CopyLogEvent(InfoLevel):
-    """An event of an export in dbt's log.
-
-    With `--log-format json`, `data` has its `name`, such as `mzs3.copy.progress`, its fields, the
-    message as `msg`, and dbt's `node_info`. Numbers are doubles, as in all JSON of protobuf.
-    """
-
-    # dbt looks the two types of an event up here, by the name of its class.
-    PROTO_TYPES_MODULE = SimpleNamespace(  # type: ignore[assignment]
-        CopyLogEvent=struct_pb2.Struct, CopyLogEventMsg=_message_type()
-    )
-
-    def code(self) -> str:
-        """A code that none of dbt's own events has."""
-        return "MZS3"
-
-    def message(self) -> str:
-        """The line of the log."""
-        return str(self.pb_msg["msg"])
 
 
 def job_response(result: Any) -> AdapterResponse:
@@ -181,23 +136,14 @@ def job_response(result: Any) -> AdapterResponse:
     return ReadingResponse(_message="OK")
 
 
-def committed_all_the_same(node: str, result: CopyResult | PersistResult) -> str:
-    """What is there of a node that has failed after its commit, and what to do."""
+def committed_all_the_same(node: str, why: str, result: CopyResult | PersistResult) -> str:
+    """What is there of a node that fails after its commit, and what to do."""
     if isinstance(result, CopyResult):
         there, again = "the export is complete and stays", "exports once more"
     else:
         there = "the batch is in the shard and stays"
         again = "writes what has changed since, or all rows with mode: append"
     return (
-        f"{node}: its post-hook failed or was cut off, after the commit: {there} (COPY "
-        f"{result.rows}, {result.manifest}). A new run of the model {again}"
+        f"{node}: {why}, after the commit: {there} (COPY {result.rows}, {result.manifest}). A new "
+        f"run of the model {again}"
     )
-
-
-def log_copy_event(event: CopyEvent) -> None:
-    """The event in dbt's log; on a terminal, progress has a bar."""
-    message = event.message_with_bar if sys.stdout.isatty() else event.message
-    node = get_node_info()
-    about = {"node_info": node} if node.get("node_name") else {}
-    logged = CopyLogEvent(name=event.name, msg=message, **event.fields, **about)
-    fire_event(logged, level=EventLevel(event.level))

@@ -38,6 +38,8 @@ from dbt.tests.adapter.store_test_failures_tests.test_store_test_failures import
     BaseStoreTestFailures,
     BaseStoreTestFailuresLimit,
 )
+from dbt.version import __version__
+from packaging.version import Version
 
 
 class TestShowDoesNotHandleDoubleLimit(BaseShowDoesNotHandleDoubleLimit):
@@ -61,10 +63,10 @@ class TestEmptyInlineSourceRef(BaseTestEmptyInlineSourceRef):
 
 
 class TestEmptySeedFlag(BaseTestEmptySeedFlag):
-    # `--empty` for seeds is newer than the dbt that we support.
-    test_seed_empty_creates_table_with_zero_rows = None
-    test_seed_empty_preserves_column_types = None
-    test_build_empty_with_seed = None
+    if Version(__version__) < Version("1.12"):  # where seeds have no `--empty`
+        test_seed_empty_creates_table_with_zero_rows = None
+        test_seed_empty_preserves_column_types = None
+        test_build_empty_with_seed = None
 
 
 class TestMetadataWithEmptyFlag(MetadataWithEmptyFlag):

@@ -12,10 +12,10 @@ from dbt_common.exceptions import CompilationError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbt.adapters.mzs3 import logged
 from dbt.adapters.mzs3.csv_source.definition import KNOWN_KEYS
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import KNOWN, parse_options
-from dbt.adapters.mzs3.project import declarations
 from dbt.adapters.mzs3.project.declarations import check_declarations
 from dbt.adapters.mzs3.project.sources import source_definition
 from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, parse_shard_source
@@ -108,7 +108,7 @@ def test_runs_are_warned_as_what_does_not_need_it_still_runs(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warned: list[str] = []
-    monkeypatch.setattr(declarations.logger, "warning", warned.append)
+    monkeypatch.setattr(logged.logger, "warning", warned.append)
     check_declarations(command, WRONG, CONNECTIONS, SHARED)
     assert cut("\n".join(warned)) == TOLD
 

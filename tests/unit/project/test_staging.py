@@ -9,7 +9,7 @@ from dbt_common.events.contextvars import log_contextvars
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
-from dbt.adapters.mzs3 import runner
+from dbt.adapters.mzs3 import logged, runner
 from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.connections import Remains
 from dbt.adapters.mzs3.csv_source.report import IngestReport
@@ -306,6 +306,7 @@ def test_what_an_ingestion_has_to_say_goes_to_the_log(adapter, ingest, monkeypat
     told = []
     log = SimpleNamespace(warning=told.append, info=told.append, debug=told.append)
     monkeypatch.setattr(staging, "logger", log)
+    monkeypatch.setattr(logged, "logger", log)
 
     def action(session, name, options):
         options["tell"](("warn", f"{name}: look into this"))

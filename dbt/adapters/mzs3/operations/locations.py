@@ -20,6 +20,7 @@ from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
+from dbt.adapters.mzs3.logged import warnings_of
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
@@ -72,14 +73,15 @@ def verify(adapter: Any, location: Any, aws_connection: Any) -> None:
     """Compare an export with its manifest; fails with all that differs."""
     _require_texts("verify_copy", location=location, aws_connection=aws_connection)
     found = verify_copy(adapter.config.credentials.connections, aws_connection, location)
-    for stranger in found.strangers:
-        logger.warning(
-            f"{stranger} is not in the manifest, and whoever reads the whole location reads it "
-            "too; move it away, or read what the manifest names"
-        )
-    if found.problems:
-        raise DbtRuntimeError("\n  ".join([found.summary, *found.problems]))
-    logger.info(f"  {found.summary}")
+    with warnings_of("verify_copy") as warnings:
+        for stranger in found.strangers:
+            warnings.warn(
+                f"{stranger} is not in the manifest, and whoever reads the whole location reads "
+                "it too; move it away, or read what the manifest names"
+            )
+        if found.problems:
+            raise DbtRuntimeError("\n  ".join([found.summary, *found.problems]))
+        logger.info(f"  {found.summary}")
 
 
 def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
@@ -111,7 +113,8 @@ def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
     try:
         found = bytes_in_files(store.prefix, state)
     except Mzs3Error as exc:
-        logger.warning(f"the bytes of columns are not known: {exc}")
+        with warnings_of(operation) as warnings:
+            warnings.warn(f"the bytes of columns are not known: {exc}")
         return
     some = f" of the newest {counted(found.files, 'file')}" if found.files < files else ""
     logger.info(f"  bytes by column{some}: {found.listed}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.logged import Warnings
 from dbt.adapters.mzs3.project.model_options import export_options, shard_options
 from dbt.adapters.mzs3.project.overlaps import shown
 from dbt.adapters.mzs3.project.sources import (
@@ -22,8 +22,6 @@ from dbt.adapters.mzs3.project.sources import (
 from dbt.adapters.mzs3.project.staging import shard_source
 from dbt.adapters.mzs3.shard import config as shard_config
 
-logger = AdapterLogger("mzs3")
-
 
 def check_declarations(
     command: str | None,
@@ -34,7 +32,8 @@ def check_declarations(
     """Reports every wrong option of the project's exports, shards and sources, and all overlaps.
 
     `dbt parse` and `dbt compile` fail with one CompilationError. `dbt run` and `dbt build` warn:
-    nodes that don't need what is wrong still run, and the others fail by themselves.
+    nodes that don't need what is wrong still run, and the others fail by themselves. Where dbt
+    takes warnings for errors, these too are raised as one.
     """
     if command not in ("parse", "compile", "run", "build"):
         return
@@ -45,8 +44,11 @@ def check_declarations(
             errors.append(str(ConfigError(shown(node), problems)))
     if errors and command in ("parse", "compile"):
         raise CompilationError("\n".join(errors))
+    warnings = Warnings()
     for error in errors:
-        logger.warning(error)
+        warnings.warn(error)
+    if warnings.errors:
+        raise CompilationError("\n".join(warnings.errors))
 
 
 def refuse_to_build_sources(args: Any, manifest: Any) -> None:

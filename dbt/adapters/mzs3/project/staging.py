@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -22,6 +23,7 @@ from dbt.adapters.mzs3.csv_source.ingest import ingest_and_tell
 from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset
 from dbt.adapters.mzs3.csv_source.relations import SUFFIXES
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
+from dbt.adapters.mzs3.logged import Warnings, warnings_of
 from dbt.adapters.mzs3.project.overlaps import require_own
 from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run
 from dbt.adapters.mzs3.project.sources import (
@@ -141,21 +143,26 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
             "afresh": afresh,
         }
         call = Call(ingest_and_tell, how, takes=("cancelled", "tell"))
-        report = run.call(call, definition.name, tell=_log)
-        done = report.line()
-        if is_empty:
-            done = (
-                f"{report.source}: no object is read, as --empty says; a run without it ingests "
-                "what waits"
-            )
-        fire_event(Note(msg=done))
+        stays = "; what was ingested is committed, and stays"
+        with warnings_of(definition.name, stays) as warnings:
+            report = run.call(call, definition.name, tell=partial(_log, warnings))
+            done = report.line()
+            if is_empty:
+                done = (
+                    f"{report.source}: no object is read, as --empty says; a run without it "
+                    "ingests what waits"
+                )
+            fire_event(Note(msg=done))
 
     run.each(sources, create_only, stage)
 
 
-def _log(told: tuple[str, str]) -> None:
+def _log(warnings: Warnings, told: tuple[str, str]) -> None:
     level, text = told
-    {"debug": logger.debug, "warn": logger.warning}.get(level, logger.info)(text)
+    if level == "warn":
+        warnings.warn(text)
+    else:
+        (logger.debug if level == "debug" else logger.info)(text)
 
 
 def who_ingests(adapter: Any, sql: str) -> str:
@@ -212,21 +219,22 @@ def read_shards(
             "invocation_id": get_invocation_id(),
         }
 
-        def say(told: tuple[str, str]) -> None:
-            _log((told[0], f"{name}: {told[1]}"))
+        def say(warnings: Warnings, told: tuple[str, str]) -> None:
+            _log(warnings, (told[0], f"{name}: {told[1]}"))
 
         # One at a time: no rows must not come in the place of those that another has just read.
         with _locks_guard:
             lock = _locks[place]
-        try:
-            with lock:
-                call = Call(refresh_source, how, takes=("tell",))
-                found = run.call(call, name, tell=say)
-        except Mzs3Error as exc:
-            raise ShardError(f"{name}: {exc}") from exc
-        if found is not None:
-            fetched[name] = dict(found.bytes)
-            logger.info(f"{name}: {found.text}")
+        with warnings_of(name, "; what was read stays") as warnings:
+            try:
+                with lock:
+                    call = Call(refresh_source, how, takes=("tell",))
+                    found = run.call(call, name, tell=partial(say, warnings))
+            except Mzs3Error as exc:
+                raise ShardError(f"{name}: {exc}") from exc
+            if found is not None:
+                fetched[name] = dict(found.bytes)
+                logger.info(f"{name}: {found.text}")
 
     run.each(sources, (create_only, hook), read)
     return fetched
