@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from jinja2 import Undefined
 
 from dbt.adapters.mzs3.catalogs import CatalogAdapter, Mzs3Relation
 
@@ -54,3 +55,4 @@ def test_where_spark_looks_anyway_a_name_has_two_parts(default, name):
     adapter = CatalogAdapter.__new__(CatalogAdapter)
     adapter.config = config
     assert f"{adapter.schema_in('spark_catalog', 'raw')}.orders" == name
+    assert adapter.schema_in(Undefined(), "raw") == "raw"

@@ -46,7 +46,8 @@ class CatalogAdapter(SparkAdapter):
 
     def schema_in(self, database: str | None, schema: str) -> str:
         """The schema as relations have it: in its catalog, unless Spark looks there anyway."""
-        is_default = database == self.config.credentials.default_catalog
+        # A macro may give a variable that is not defined.
+        is_default = not database or database == self.config.credentials.default_catalog
         return schema_of(Path(None if is_default else database, schema))
 
     def get_relation(
