@@ -102,12 +102,13 @@ def test_objects_in_other_encodings_and_compressions(s3):
 
 
 def test_few_objects_are_fetched_before_they_are_asked_for():
-    clients = [MemoryClient(b"1\n") for _ in range(500)]
     large = stored(b"x" * (small_objects.SMALL_BYTES + 1))
-    objects = [stored(b"1\n", client) for client in clients]
-    with closing(grouped([*objects[:3], large, *objects[3:]])) as groups:
+    small = [stored(b"1\n") for _ in range(500)]
+    # None is fetched that is not taken from here; how many of those are by now, threads decide.
+    left = iter([*small[:3], large, *small[3:]])
+    with closing(grouped(left)) as groups:
         assert len(next(groups)) == 3
-    assert sum(len(client.spans) for client in clients) <= 33
+    assert len([*left]) >= 501 - 4 - 32
 
 
 def test_large_objects_are_alone_and_are_not_fetched_ahead():
