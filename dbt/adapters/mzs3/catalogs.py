@@ -1,4 +1,5 @@
-"""Relations in catalogs of Spark, which are dbt's databases, and the functions of a schema."""
+"""What Spark's catalogs hold: relations with their columns, and functions. dbt's databases are
+catalogs of Spark."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.relation import Path, RelationType
+from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter
 from dbt.adapters.spark.relation import SparkRelation
 from dbt_common.exceptions import DbtDatabaseError
@@ -17,6 +19,10 @@ from dbt.adapters.mzs3.project.sources import functions_of, schema_of
 
 if TYPE_CHECKING:
     import agate
+
+_SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+_OF_ICEBERG = "table_type=ICEBERG"
+_ROWS = "stats:rows:"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,7 +46,7 @@ class Mzs3Relation(SparkRelation):
 
 
 class CatalogAdapter(SparkAdapter):
-    """dbt-spark's, with databases."""
+    """dbt-spark's, with databases, functions, and columns as SQL names their types."""
 
     Relation = Mzs3Relation
 
@@ -76,6 +82,33 @@ class CatalogAdapter(SparkAdapter):
                 yield self.Relation.create(
                     schema=schema, identifier=name, type=RelationType.Function
                 )
+
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
+        """The schema's tables and views, without the session's temporary views."""
+        found = super().list_relations_without_caching(schema_relation)
+        relations = [relation for relation in found if relation.schema]
+        schema = str(schema_relation.schema)
+        for number, relation in enumerate(relations):
+            # In a session catalog Spark says of tables of Iceberg that they are Hive's.
+            if relation.is_table and _OF_ICEBERG in (relation.information or ""):
+                relations[number] = relation = relation.replace(is_iceberg=True)
+            if "." in schema:  # Spark leaves out the catalog
+                relations[number] = relation.replace_path(schema=schema)
+        return [*relations, *self.functions_in(schema_relation)]
+
+    def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:
+        """The columns, numbered from 1, with the types' names in SQL: `bigint`, not `long`."""
+        columns: list[SparkColumn] = super().parse_columns_from_information(relation)
+        for number, column in enumerate(columns, start=1):
+            column.column_index = number
+            column.dtype = _SQL_TYPES.get(column.dtype, column.dtype)
+        return columns
+
+    def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:
+        """As dbt-spark's, without a number of rows that Spark does not know: it writes 0 then."""
+        for column in super()._get_columns_for_catalog(relation):
+            known = column.get(f"{_ROWS}value") != 0
+            yield {key: value for key, value in column.items() if known or _ROWS not in key}
 
     def get_filtered_catalog(
         self, relation_configs: Any, used_schemas: Any, relations: Any = None

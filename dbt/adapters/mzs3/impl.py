@@ -60,10 +60,7 @@ if TYPE_CHECKING:
 
 logger = AdapterLogger("mzs3")
 
-_SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _MAX_BIGINT = 2**63
-_OF_ICEBERG = "table_type=ICEBERG"
-_ROWS = "stats:rows:"
 _OF_GRANTS = re.compile(r"\s*(?:show\s+)?(?:grants?|revoke)\b", re.IGNORECASE)
 _SYNTAX_ERROR = "SQLSTATE: 42601"
 _ABOUT_GRANTS = (
@@ -138,33 +135,6 @@ class Mzs3Adapter(CatalogAdapter):
             if not cached:
                 self.cache.update_schemas([(database, schema)])
         return relations
-
-    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
-        """The schema's tables and views, without the session's temporary views."""
-        found = super().list_relations_without_caching(schema_relation)
-        relations = [relation for relation in found if relation.schema]
-        schema = str(schema_relation.schema)
-        for number, relation in enumerate(relations):
-            # In a session catalog Spark says of tables of Iceberg that they are Hive's.
-            if relation.is_table and _OF_ICEBERG in (relation.information or ""):
-                relations[number] = relation = relation.replace(is_iceberg=True)
-            if "." in schema:  # Spark leaves out the catalog
-                relations[number] = relation.replace_path(schema=schema)
-        return [*relations, *self.functions_in(schema_relation)]
-
-    def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:
-        """The columns, numbered from 1, with the types' names in SQL: `bigint`, not `long`."""
-        columns: list[SparkColumn] = super().parse_columns_from_information(relation)
-        for number, column in enumerate(columns, start=1):
-            column.column_index = number
-            column.dtype = _SQL_TYPES.get(column.dtype, column.dtype)
-        return columns
-
-    def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:
-        """As dbt-spark's, without a number of rows that Spark does not know: it writes 0 then."""
-        for column in super()._get_columns_for_catalog(relation):
-            known = column.get(f"{_ROWS}value") != 0
-            yield {key: value for key, value in column.items() if known or _ROWS not in key}
 
     @classmethod
     def quote(cls, identifier: str | None) -> str:
