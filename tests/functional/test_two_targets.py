@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-pytestmark = pytest.mark.in_process
+pytestmark = [pytest.mark.slow, pytest.mark.in_process]
 
 RUN = """
 import os, sys
@@ -129,7 +129,7 @@ def console(folders):
             cwd=folders[0],
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             check=False,
         )
         assert "Traceback" not in done.stdout
