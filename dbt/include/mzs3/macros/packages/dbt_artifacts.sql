@@ -9,7 +9,7 @@
   {%- endfor -%}
   {%- set values = [] -%}
   {%- for name in (fields | replace('(', '') | replace(')', '')).split(',') -%}
-    {%- do values.append('cast(' ~ name | trim ~ ' as ' ~ types[name | trim | lower] ~ ')') -%}
+    {%- do values.append('cast(' ~ name | trim ~ ' as ' ~ types.get(name | trim | lower, 'string') ~ ')') -%}
   {%- endfor -%}
   {%- call statement() -%}
     insert into {{ relation }} {{ fields }}
