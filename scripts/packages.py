@@ -30,6 +30,7 @@ BEGIN, END = "<!-- figures -->\n", "<!-- end -->"
 OUTCOMES = dict.fromkeys(("success", "pass", "no-op"), "pass") | {"warn": "warn"}
 OUTCOMES |= dict.fromkeys(("fail", "error", "runtime error", "partial success"), "fail")
 OUTCOMES |= {"skipped": "skip"}
+DID_NOT_END = 2  # dbt's exit code where a hook of a run or dbt itself has failed, and no node
 
 
 @dataclass(frozen=True)
@@ -139,9 +140,11 @@ def run(name: str, kind: str, clones: Path | None) -> Figures:
     outcomes: dict[str, str] = {}
     dbt("deps", tests)
     for step in package.steps:
-        dbt(step, tests)
+        code = dbt(step, tests)
         if not step.startswith("run-operation"):
-            outcomes.update(outcomes_of(tests / "target" / "run_results.json", step))
+            outcomes |= outcomes_of(tests / "target" / "run_results.json")
+        if code == DID_NOT_END:
+            outcomes[f"dbt {step}"] = "fail"
     described = ["git", "-C", str(folder / name), "describe", "--tags", "--always"]
     return Figures(
         package=name,
@@ -189,21 +192,18 @@ def merged(project: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, An
     return both
 
 
-def dbt(command: str, folder: Path) -> None:
-    """Run dbt's command; its output is in the folder's `dbt.log`."""
+def dbt(command: str, folder: Path) -> int:
+    """dbt's exit code for the command, which it runs; its output is in the folder's `dbt.log`."""
     program = str(Path(sys.executable).with_name("dbt"))
     words = [program, *command.split(), "--profiles-dir", str(folder)]
     with (folder / "dbt.log").open("a") as log:
-        subprocess.run(words, cwd=folder, stdout=log, stderr=log, check=False)
+        return subprocess.run(words, cwd=folder, stdout=log, stderr=log, check=False).returncode
 
 
-def outcomes_of(run_results: Path, step: str) -> dict[str, str]:
-    """Each node of a step's run_results.json with its outcome: pass, warn, fail or skip.
-
-    The step is the one that fails where dbt has run no node. The file is gone afterwards.
-    """
-    if not run_results.exists():
-        return {f"dbt {step}": "fail"}
+def outcomes_of(run_results: Path) -> dict[str, str]:
+    """Each node of a step's run_results.json, which it removes: pass, warn, fail or skip."""
+    if not run_results.exists():  # dbt has ended before the first node
+        return {}
     found = json.loads(run_results.read_text())["results"]
     run_results.unlink()
     return {each["unique_id"]: OUTCOMES[each["status"]] for each in found}

@@ -37,6 +37,15 @@ AUDIT_HELPER = """
 {% endmacro %}
 {% macro event_time_filter(event_time_props) %}{% endmacro %}
 """
+ARTIFACTS = """
+{% macro upload(relation) %}
+  {% do adapter.dispatch('insert_into_metadata_table', 'dbt_artifacts')(
+    relation,
+    '( node_id, run_started_at, rows_affected )',
+    "select col1, col2, col3 from values ('a', '2026-01-31 12:00:00', '3'), ('b', null, null)"
+  ) %}
+{% endmacro %}
+"""
 EXTERNAL_TABLES = """
 {% macro stage_external_sources() %}
   {% for node in graph.sources.values() if node.external %}
@@ -72,6 +81,14 @@ select
 {% endfor %}
   ({{ audit_helper.quick_are_queries_identical(ab, other, ['id']) }}) as by_id
 """
+EXECUTIONS = """
+{{ config(materialized='table', post_hook="{{ dbt_artifacts.upload(this) }}") }}
+select
+  cast(null as string) as node_id,
+  cast(null as timestamp) as run_started_at,
+  cast(null as bigint) as rows_affected
+where 1 = 0
+"""
 SOURCES = """
 sources:
   - name: lake
@@ -94,6 +111,7 @@ class TestPackages:
         return {
             "matches.sql": MATCHES,
             "compared.sql": COMPARED,
+            "executions.sql": EXECUTIONS,
             "a_table.sql": "{{ config(materialized='table') }} select 1 as id",
             "a_view.sql": "select 1 as id",
             "lake.yml": SOURCES,
@@ -105,6 +123,7 @@ class TestPackages:
         written = []
         for name, macros in {
             "audit_helper": AUDIT_HELPER,
+            "dbt_artifacts": ARTIFACTS,
             "dbt_utils": UTILS,
             "dbt_expectations": EXPECTATIONS,
             "dbt_external_tables": EXTERNAL_TABLES,
@@ -136,6 +155,12 @@ class TestPackages:
         run_dbt(["run", "--select", "compared"])
         found = project.run_sql("select * from {schema}.compared", fetch="one")
         assert tuple(found) == (True, False, False, True)
+
+    def test_dbt_artifacts_inserts_texts_as_the_types_of_columns(self, project):
+        run_dbt(["run", "--select", "executions"])
+        sql = "select node_id, date_format(run_started_at, 'yyyy-MM-dd HH'), rows_affected"
+        found = project.run_sql(sql + " from {schema}.executions order by 1", fetch="all")
+        assert [tuple(row) for row in found] == [("a", "2026-01-31 12", 3), ("b", None, None)]
 
     def test_dbt_utils_finds_tables_and_views_by_patterns(self, project):
         run_dbt(["run", "--select", "a_table", "a_view"])

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-PACKAGES = ("audit_helper", "dbt_expectations", "dbt_external_tables", "dbt_utils")
+PACKAGES = (
+    "audit_helper",
+    "dbt_artifacts",
+    "dbt_expectations",
+    "dbt_external_tables",
+    "dbt_utils",
+)
 _INTERNAL = "dbt"
 """What dbt calls the macros of adapters, as a place to search."""
 
