@@ -73,14 +73,14 @@ def test_they_fail_a_block_once_it_has_ended(manager: Any) -> None:
     ended = False
     with (
         pytest.raises(Mzs3Error) as caught,
-        warnings_of("lake.orders", "; it stays") as warnings,
+        warnings_of("lake.orders") as warnings,
     ):
         warnings.warn("lake.orders: look into this")
         ended = True
     assert ended
     assert str(caught.value).splitlines() == [
         "lake.orders: look into this",
-        "lake.orders: a warning is an error here, by --warn-error or warn_error_options; it stays",
+        "lake.orders: a warning is an error here, by --warn-error or warn_error_options; what was done stays",
     ]
 
 

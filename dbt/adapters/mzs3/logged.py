@@ -112,11 +112,10 @@ class WarningsOfNode(threading.local):
 
 
 @contextmanager
-def warnings_of(what: str, then: str = "") -> Iterator[Warnings]:
+def warnings_of(what: str) -> Iterator[Warnings]:
     """The warnings of a block; raises Mzs3Error at its end if dbt takes one for an error.
 
-    `then` says what is there all the same. If the block fails, its failure is raised, and the
-    warnings are logged as errors.
+    If the block fails, its failure is raised, and the warnings are logged as errors.
     """
     warnings = Warnings()
     try:
@@ -126,4 +125,4 @@ def warnings_of(what: str, then: str = "") -> Iterator[Warnings]:
             logger.error(text)  # noqa: TRY400 - dbt shows the failure
         raise
     if warnings.errors:
-        raise Mzs3Error("\n".join([*warnings.errors, f"{what}: {AS_ERRORS}{then}"]))
+        raise Mzs3Error("\n".join([*warnings.errors, f"{what}: {AS_ERRORS}; what was done stays"]))

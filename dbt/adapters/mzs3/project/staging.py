@@ -143,8 +143,7 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
             "afresh": afresh,
         }
         call = Call(ingest_and_tell, how, takes=("cancelled", "tell"))
-        stays = "; what was ingested is committed, and stays"
-        with warnings_of(definition.name, stays) as warnings:
+        with warnings_of(definition.name) as warnings:
             report = run.call(call, definition.name, tell=partial(_log, warnings))
             done = report.line()
             if is_empty:
@@ -225,7 +224,7 @@ def read_shards(
         # One at a time: no rows must not come in the place of those that another has just read.
         with _locks_guard:
             lock = _locks[place]
-        with warnings_of(name, "; what was read stays") as warnings:
+        with warnings_of(name) as warnings:
             try:
                 with lock:
                     call = Call(refresh_source, how, takes=("tell",))
