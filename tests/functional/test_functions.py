@@ -10,6 +10,7 @@ FUNCTION = "select id from {{ source('lake', 'orders') }} where amount >= least"
 YAML = """
 functions:
   - name: large_orders
+    description: Those of an amount
     config: {type: table}
     arguments: [{name: least, data_type: int}]
     returns: {data_type: table(id bigint)}
@@ -30,6 +31,10 @@ class TestFunctionThatReadsASource:
     @pytest.fixture(scope="class")
     def functions(self):
         return {"large_orders.sql": FUNCTION, "large_orders.yml": YAML}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):  # which Spark has no place for
+        return {"functions": {"+persist_docs": {"relation": True, "columns": True}}}
 
     @pytest.fixture(scope="class")
     def models(self):

@@ -35,7 +35,14 @@ AUDIT_HELPER = """
   {{ return(adapter.dispatch('quick_are_queries_identical', 'audit_helper')(
     query_a, query_b, columns, event_time)) }}
 {% endmacro %}
-{% macro event_time_filter(event_time_props) %}{% endmacro %}
+{% macro _get_comparison_bounds(a_query, b_query, event_time) %}
+  {{ return({"event_time": event_time, "least": 2}) }}
+{% endmacro %}
+{% macro event_time_filter(event_time_props) %}
+  {% if event_time_props %}
+    where {{ event_time_props.event_time }} >= {{ event_time_props.least }}
+  {% endif %}
+{% endmacro %}
 """
 ARTIFACTS = """
 {% macro upload(relation) %}
@@ -75,7 +82,11 @@ COMPARED = """
 {% set ba = "select * from values (2, null), (1, 'a'), (2, null) as t(id, name)" %}
 {% set fewer = "select * from values (1, 'a'), (2, null) as t(id, name)" %}
 {% set other = "select * from values (1, 'a'), (2, ''), (2, '') as t(id, name)" %}
+{% set micros = "select timestamp'2026-01-31 12:00:00.123456' as at" %}
+{% set less = "select timestamp'2026-01-31 12:00:00.123999' as at" %}
 select
+  ({{ audit_helper.quick_are_queries_identical(micros, less) }}) as to_the_digit,
+  ({{ audit_helper.quick_are_queries_identical(ab, ba ~ " union all select 1, 'b'", [], 'id') }}) as bounded,
 {% for query in (ba, fewer, other) %}
   ({{ audit_helper.quick_are_queries_identical(ab, query, ['id', 'name']) }}) as c{{ loop.index }},
 {% endfor %}
@@ -119,6 +130,13 @@ class TestPackages:
         }
 
     @pytest.fixture(scope="class")
+    def functions(self):  # which dbt 1.10 does not have
+        return {
+            "a_function.sql": "1",
+            "a_function.yml": "functions: [{name: a_function, returns: {data_type: int}}]",
+        }
+
+    @pytest.fixture(scope="class")
     def packages(self, project_root):
         written = []
         for name, macros in {
@@ -154,7 +172,7 @@ class TestPackages:
     def test_audit_helper_compares_queries_whatever_their_order(self, project):
         run_dbt(["run", "--select", "compared"])
         found = project.run_sql("select * from {schema}.compared", fetch="one")
-        assert tuple(found) == (True, False, False, True)
+        assert tuple(found) == (False, True, True, False, False, True)
 
     def test_dbt_artifacts_inserts_texts_as_the_types_of_columns(self, project):
         run_dbt(["run", "--select", "executions"])
@@ -163,12 +181,12 @@ class TestPackages:
         assert [tuple(row) for row in found] == [("a", "2026-01-31 12", 3), ("b", None, None)]
 
     def test_dbt_utils_finds_tables_and_views_by_patterns(self, project):
-        run_dbt(["run", "--select", "a_table", "a_view"])
+        run_dbt(["build", "--select", "a_table", "a_view", "a_function"])
         schema = project.test_schema.upper()
         asked = f"{{schema_pattern: '{schema[:-1]}%', table_pattern: 'A_%', exclude: '%view'}}"
         _, log = run_dbt_and_capture(["run-operation", "tables_like", "--args", asked])
         assert f"found {project.test_schema}.a_table: table" in log
-        assert "a_view" not in log
+        assert "a_view" not in log and "a_function" not in log
 
     def test_dbt_utils_finds_nothing_where_no_name_matches(self, project):
         asked = "{schema_pattern: no_such, table_pattern: '%'}"

@@ -105,7 +105,7 @@ class Mzs3Adapter(CatalogAdapter):
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
         """Also checks the parsed project, before Spark starts."""
         super().set_macro_resolver(macro_resolver)
-        refuse_to_build_sources(self.config.args, macro_resolver)
+        refuse_to_build_sources(self.config.args)
         command = getattr(self.config.args, "which", None)
         credentials = self.config.credentials
         connections, catalog = credentials.connections, credentials.default_catalog
@@ -238,12 +238,12 @@ class Mzs3Adapter(CatalogAdapter):
         """Ingest or read the sources that the node reads, before it runs; it must write what is
         no other node's.
 
-        A `file_format` of none, as projects of several adapters set it, is as one that is not set:
-        dbt-spark refuses it, or makes `using none` of it.
+        A `file_format` of none or an empty text, as projects of several adapters set it, is as one
+        that is not set: dbt-spark refuses it, or makes `using none` of it.
         """
         self._job.committed, self.connections.warnings.now = None, Warnings()
         options = config.model.config.extra
-        if str(options.get("file_format")).lower() == "none":
+        if str(options.get("file_format") or "none").lower() == "none":
             options.pop("file_format", None)
         with as_dbt_errors():
             require_own(self, config.model)

@@ -57,5 +57,7 @@ class TestGrants:
 
     @pytest.mark.parametrize("time", ["first", "second"])
     def test_the_error_says_that_spark_has_none(self, project, time):
-        for result in run_dbt(["run"], expect_pass=False):
+        results = run_dbt(["run"], expect_pass=False)
+        assert len(results) == 2
+        for result in results:
             assert "leave out the config `grants`" in result.message

@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from dbt.tests.util import run_dbt, write_file
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 DESCRIPTION = 'it\'s a \\d of "x"\nends with \\'
 KINDS = ("table", "view", "incremental")
@@ -70,3 +70,9 @@ class TestPersistDocs:
         write_file(properties("other words"), project.project_root, "models", "schema.yml")
         run_dbt(["run", "--select", "incremental"])
         assert self.told(project, "incremental") == ("other words", "id: other words")
+
+    def test_what_is_unchanged_is_not_told_again(self, project):
+        _, log = run_dbt_and_capture(["--debug", "run", "--select", "incremental"])
+        assert "describe extended" in log
+        assert "comment on table" not in log
+        assert "alter table" not in log

@@ -55,7 +55,13 @@ class TestFileFormatOfNone:
     def project_config_update(self):
         unset = {"+file_format": "{{ 'delta' if target.type == 'databricks' else none }}"}
         return {
-            "models": {"test": {"of_jinja": unset, "of_text": {"+file_format": "none"}}},
+            "models": {
+                "test": {
+                    "of_jinja": unset,
+                    "of_text": {"+file_format": "none"},
+                    "of_empty": {"+file_format": "{{ '' }}"},
+                }
+            },
             "seeds": unset,
         }
 
@@ -75,12 +81,12 @@ class TestFileFormatOfNone:
                 f"grows_{folder}.sql": of("incremental"),
                 f"python_{folder}.py": python,
             }
-            for folder in ("of_jinja", "of_text")
+            for folder in ("of_jinja", "of_text", "of_empty")
         }
 
     @pytest.mark.parametrize("time", ["first", "second"])
     def test_tables_have_the_default_format(self, project, time):
         run_dbt(["build"])
-        for table in ("seeded", "table_of_jinja", "grows_of_text", "python_of_text"):
+        for table in ("seeded", "table_of_jinja", "grows_of_text", "python_of_empty"):
             shown = project.run_sql(f"show create table {{schema}}.{table}", fetch="one")[0]
             assert "USING parquet" in shown

@@ -38,6 +38,8 @@ FOREIGN: dict[str, Any] = {
     "properties": {"format": "'ORC'"},
     "engine": "MergeTree()",
     "order_by": ["id"],
+    "partition_by_init": ["id"],
+    "connection": "athena",
     "file_format": "delta",
     "location_root": "/tables",
     "dbt-osmosis": "_{model}.yml",
@@ -151,6 +153,18 @@ class TestForeignKeys:
             "in_yaml": {"query_tag", "location_root"},
             "in_versions.v1": {"transient", "unlogged"},
         }
+
+    def test_a_key_of_a_version_is_seen_when_its_file_has_changed(self, project: Any) -> None:
+        variables = ["--vars", "{with_wrong: true}"]
+        with pytest.raises(CompilationError):
+            run_dbt(["--no-partial-parse", "parse", *variables], expect_pass=False)
+        file = Path(project.project_root, "models", "wrong", "properties.yml")
+        file.write_text(PROPERTIES.replace("unlogged", "backup"))
+        with pytest.raises(CompilationError) as caught:
+            run_dbt(["parse", *variables], expect_pass=False)
+        file.write_text(PROPERTIES)
+        assert "backup is not an option" in str(caught.value)
+        assert "unlogged" not in str(caught.value)
 
     def test_a_folder_key_that_is_nearly_ours_is_an_error(self, project: Any) -> None:
         with pytest.raises(CompilationError) as caught:

@@ -28,11 +28,13 @@ def model(
     )
 
 
-def manifest(config: dict[str, Any], version: int | None = None) -> Any:
-    """A project whose properties file has this config of the model."""
+def manifest(config: dict[str, Any], *versions: dict[str, Any]) -> Any:
+    """A project whose properties file has this config of the model, and these of its versions."""
     path = FilePath("models", "schema.yml", 0.0, "/acme")
     file = SchemaSourceFile(path=path, checksum=FileHash.empty(), project_name="acme")
-    file.add_unrendered_config(config, "models", "orders", version)
+    numbered = [{"v": number, "config": each} for number, each in enumerate(versions, start=1)]
+    others = [{"name": "others", "config": {"unlogged": True}}, {"name": "bare"}]
+    file.dfy = {"models": [*others, {"name": "orders", "config": config, "versions": numbered}]}
     return SimpleNamespace(files={file.file_id: file})
 
 
@@ -58,17 +60,24 @@ def test_those_that_models_have_themselves_are_kept(options: Any) -> None:
 @OF_BOTH
 def test_a_version_has_its_own_and_those_of_all_versions(options: Any) -> None:
     given = {"bind": False, "transient": True, "unlogged": True}
-    project = manifest({"bind": False})
-    [file] = project.files.values()
-    file.add_unrendered_config({"transient": True}, "models", "orders", 1)
-    file.add_unrendered_config({"unlogged": True}, "models", "orders", 2)
+    project = manifest({"bind": False}, {"transient": True}, {"unlogged": True})
     assert options(model(given, version=1), project) == {**HERE, "bind": False, "transient": True}
 
 
 @OF_BOTH
-@pytest.mark.parametrize("near", ["locaton", "Location", "part-size", "aws_conection"])
+@pytest.mark.parametrize("near", ["locaton", "loaction", "Location", "part-size", "aws_conection"])
 def test_what_is_nearly_an_option_is_kept_wherever_it_stands(options: Any, near: str) -> None:
     assert options(model({near: "x"}), NO_FILE) == {**HERE, near: "x"}
+
+
+@OF_BOTH
+@pytest.mark.parametrize(
+    "other",
+    ["partition_by_init", "partition_type", "partition_key", "connection", "partitions"]
+    + ["partitioned_by", "mv_on_schema_change", "tags", "sort", "dist", "node"],
+)
+def test_what_is_less_near_is_not(options: Any, other: str) -> None:
+    assert options(model({other: "x"}), NO_FILE) == HERE
 
 
 def test_a_shard_has_what_is_dbts_too_if_it_is_given() -> None:

@@ -41,6 +41,11 @@ def test_a_projects_own_order_is_kept(given, expected):
     assert orders(entry("dbt_utils", *given))["dbt_utils"] == expected
 
 
+def test_of_two_entries_for_a_package_the_first_counts():
+    found = orders(entry("dbt_utils", "shim", "dbt_utils"), entry("dbt_utils", "dbt_utils"))
+    assert found["dbt_utils"] == ["shim", "dbt", "dbt_utils"]
+
+
 def test_other_packages_are_searched_as_the_project_says():
     found = orders(entry("spark_utils", "acme", "spark_utils"))
     assert found["spark_utils"] == ["acme", "spark_utils"]

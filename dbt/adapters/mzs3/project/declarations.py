@@ -13,12 +13,7 @@ from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.logged import Warnings
 from dbt.adapters.mzs3.project.model_options import export_options, shard_options
 from dbt.adapters.mzs3.project.overlaps import shown
-from dbt.adapters.mzs3.project.sources import (
-    is_of_type,
-    selected_sources,
-    source_definition,
-    source_name,
-)
+from dbt.adapters.mzs3.project.sources import is_of_type, source_definition
 from dbt.adapters.mzs3.project.staging import shard_source
 from dbt.adapters.mzs3.shard import config as shard_config
 
@@ -51,18 +46,16 @@ def check_declarations(
         raise CompilationError("\n".join(warnings.errors))
 
 
-def refuse_to_build_sources(args: Any, manifest: Any) -> None:
+def refuse_to_build_sources(args: Any) -> None:
     """Raises DbtRuntimeError for `dbt build --resource-type source`, where dbt has nothing to run
     sources with, and says no more than that it is an internal error."""
     asked = {*(getattr(args, "RESOURCE_TYPES", None) or ())}
     asked -= {*(getattr(args, "EXCLUDE_RESOURCE_TYPES", None) or ())}
-    if getattr(args, "which", None) != "build" or "source" not in asked:
-        return
-    if ours := [source_name(one) for one in selected_sources(manifest, None)]:
+    if getattr(args, "which", None) == "build" and asked == {"source"}:
         raise DbtRuntimeError(
             "dbt build does not run sources, which --resource-type source asks for: leave it out. "
             f"Sources of type {TYPE} are ingested before what reads them, or by themselves with "
-            f"dbt run-operation ingest_s3_sources --args '{{select: [{', '.join(ours)}]}}'"
+            "dbt run-operation ingest_s3_sources"
         )
 
 

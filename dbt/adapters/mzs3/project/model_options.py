@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os.path
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from dbt.adapters.mzs3.export.options import KNOWN as OF_EXPORTS
 from dbt.adapters.mzs3.shard.config import KNOWN as OF_SHARDS
-from dbt.adapters.mzs3.text import is_near_miss
 
-# dbt-athena's, and dbt-bigquery's: no near misses of `partition_by`.
-_OF_OTHERS = ("partitioned_by", "partitions")
+# dbt-athena's and dbt-starrocks', which are nearly spelled as ours.
+_OF_OTHERS = ("partitioned_by", "mv_on_schema_change")
 
 
 def export_options(node: Any, manifest: Any) -> dict[str, Any]:
@@ -44,18 +45,34 @@ def _without_others(
         for key, value in given.items()
         if key in known
         or key in of_model
-        or (key not in _OF_OTHERS and any(is_near_miss(key, own) for own in known))
+        or (key not in _OF_OTHERS and any(_is_slip(key, own) for own in known))
     }
 
 
 def _set_on_model(node: Any, manifest: Any) -> set[str]:
     """The keys of the model's own call of `config`, and of its `config` in a properties file.
 
-    dbt hands on the call; of the file, it only keeps what stood there.
+    dbt hands on the call; of the file, it only keeps what stands there. A manifest that was read
+    from an artifact has no files: its project was checked when it was parsed.
     """
     keys = set(node.config_call_dict)
     file = manifest.files.get(node.patch_path)
-    if file is not None:
-        for version in (None, node.version):
-            keys |= set(file.get_unrendered_config("models", node.name, version) or ())
+    models = file.dict_from_yaml.get("models", ()) if file is not None else ()
+    for model in models:
+        if model.get("name") == node.name:
+            versions = [one for one in model.get("versions") or () if one.get("v") == node.version]
+            for each in (model, *versions):
+                keys |= {*(each.get("config") or ())}
     return keys
+
+
+def _is_slip(given: str, meant: str) -> bool:
+    """Whether a key is nearly spelled as another: two letters are swapped, one is missing, or up to
+    two of a long key are wrong."""
+    one, other = (re.sub("[-_]", "", each).lower() for each in (given, meant))
+    start = len(os.path.commonprefix([one, other]))
+    one, other = one[start:], other[start:]
+    end = len(os.path.commonprefix([one[::-1], other[::-1]]))
+    one, other = (each[: len(each) - end] for each in (one, other))
+    is_swap = len(one) == 2 and one == other[::-1]
+    return given != meant and (is_swap or len(one + other) <= (2 if len(meant) > 8 else 1))

@@ -24,7 +24,9 @@ def search_own_macros(config: Any) -> None:
     """
     if not hasattr(config, "dispatch"):  # a command that has no project
         return
-    orders = {each["macro_namespace"]: each["search_order"] for each in config.dispatch}
+    orders: dict[str, list[str]] = {}
+    for each in config.dispatch:  # of several entries for a package, dbt takes the first
+        orders.setdefault(each["macro_namespace"], each["search_order"])
     for package in PACKAGES:
         order = orders.get(package, [config.project_name, package])
         if _INTERNAL not in order and package in order:

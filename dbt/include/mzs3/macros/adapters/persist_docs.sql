@@ -24,11 +24,21 @@
 
 {#
   A table that stays, as an incremental model's, gets the description that the model has now.
-  dbt-spark gives it that of its first run.
+  dbt-spark gives it that of its first run. What is unchanged is not said again, as Delta and Iceberg
+  make a version of it. Spark has no comments on functions.
 #}
 {% macro mzs3__persist_docs(relation, model, for_relation, for_columns) -%}
-  {%- if for_relation and config.persist_relation_docs() and not relation.is_view -%}
-    {%- do run_query('comment on table ' ~ relation.render() ~ ' is ' ~ mzs3__text_literal(model.description)) -%}
+  {%- if relation.type == 'function' -%}
+    {{ return('') }}
+  {%- endif -%}
+  {%- if for_relation and config.persist_relation_docs() and model.description and not relation.is_view -%}
+    {%- set there = [] -%}
+    {%- for row in get_columns_in_relation_raw(relation) if row['col_name'] == 'Comment' -%}
+      {%- do there.append(row['data_type']) -%}
+    {%- endfor -%}
+    {%- if there[-1:] != [model.description] -%}
+      {%- do run_query('comment on table ' ~ relation.render() ~ ' is ' ~ mzs3__text_literal(model.description)) -%}
+    {%- endif -%}
   {%- endif -%}
   {{ return(spark__persist_docs(relation, model, for_relation, for_columns)) }}
 {%- endmacro %}

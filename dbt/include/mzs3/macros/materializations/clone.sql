@@ -4,6 +4,10 @@
 #}
 {% materialization clone, adapter='mzs3' %}
 
+  {%- if defer_relation and this.render() == defer_relation.render() -%}
+    {%- do log('Relation ' ~ this.render() ~ ' is what it would be a clone of', info=True) -%}
+    {{ return({'relations': []}) }}
+  {%- endif -%}
   {%- if config.get('file_format') == 'delta' -%}
     {{ return(materialization_clone_spark()) }}
   {%- endif -%}
@@ -14,10 +18,6 @@
   {%- endif -%}
   {%- if load_cached_relation(this) is not none and not flags.FULL_REFRESH -%}
     {%- do log('Relation ' ~ this.render() ~ ' already exists', info=True) -%}
-    {{ return({'relations': []}) }}
-  {%- endif -%}
-  {%- if this.render() == defer_relation.render() -%}
-    {%- do log('Relation ' ~ this.render() ~ ' is what it would be a clone of', info=True) -%}
     {{ return({'relations': []}) }}
   {%- endif -%}
 

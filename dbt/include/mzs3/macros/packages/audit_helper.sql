@@ -1,8 +1,10 @@
 {# Whether two queries have the same rows, in any order, by the number and the hashes of the rows. #}
 {% macro mzs3__quick_are_queries_identical(query_a, query_b, columns, event_time) %}
   {%- set bounds = audit_helper._get_comparison_bounds(query_a, query_b, event_time) if event_time -%}
-  {#- As JSON, because a hash of columns passes over NULLs and takes no maps. -#}
-  {%- set row = "to_json(struct(" ~ (columns | join(', ') or '*') ~ "), map('ignoreNullFields', 'false'))" -%}
+  {#- As JSON, because a hash of columns passes over NULLs and takes no maps; times with all their digits. -#}
+  {%- set format = "yyyy-MM-dd HH:mm:ss.SSSSSS" -%}
+  {%- set how = "map('ignoreNullFields', 'false', 'timestampFormat', '" ~ format ~ "XXX', 'timestampNTZFormat', '" ~ format ~ "')" -%}
+  {%- set row = 'to_json(struct(' ~ (columns | join(', ') or '*') ~ '), ' ~ how ~ ')' -%}
   select count(distinct found) = 1 as are_tables_identical
   from (
   {%- for query in (query_a, query_b) %}

@@ -7,7 +7,7 @@
   {%- set schemas = run_query('show schemas').columns[0].values() if execute else [] -%}
   {%- for schema in schemas -%}
     {%- if _mzs3_is_like(schema, schema_pattern) -%}
-      {%- for relation in adapter.list_relations(none, schema) -%}
+      {%- for relation in adapter.list_relations(none, schema) if relation.type in ('table', 'view') -%}
         {%- set name = relation.identifier -%}
         {%- if _mzs3_is_like(name, table_pattern) and not _mzs3_is_like(name, exclude) -%}
           {%- do found.append("('" ~ schema ~ "', '" ~ name ~ "', '" ~ relation.type ~ "')") -%}
