@@ -80,7 +80,8 @@ def test_they_fail_a_block_once_it_has_ended(manager: Any) -> None:
     assert ended
     assert str(caught.value).splitlines() == [
         "lake.orders: look into this",
-        "lake.orders: a warning is an error here, by --warn-error or warn_error_options; what was done stays",
+        "lake.orders: a warning is an error here, by --warn-error or warn_error_options; "
+        "what was done stays",
     ]
 
 

@@ -36,6 +36,9 @@ from dbt.adapters.mzs3.objects.reader import ObjectStream
 from dbt.adapters.mzs3.shard.executor.batch.read import open_file
 from dbt.adapters.mzs3.shard.state.store import StateStore
 
+# From Python 3.13 on, a body whose close() fails is told of once more as it is collected.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 DATA = bytes(range(256)) * 4
 LOCATION = S3Location("b", "x/")
 LISTED = ListedObject("x/k", '"one"', len(DATA))
