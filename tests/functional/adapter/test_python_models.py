@@ -1,7 +1,6 @@
 """dbt's own acceptance tests: Python models."""
 
 import sys
-import warnings
 from types import ModuleType
 
 import pytest
@@ -41,9 +40,7 @@ class TestPySpark(BasePySparkTests):
     @pytest.fixture(scope="class", autouse=True)
     def koalas(self):
         # Koalas is a part of Spark today; its own package runs on no Spark that we support.
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas >= 3")
-            import pyspark.pandas
+        import pyspark.pandas
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(sys.modules, "databricks", ModuleType("databricks"))
