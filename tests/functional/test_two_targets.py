@@ -69,6 +69,19 @@ del held
 run("dev", one)
 """
 
+AFTER_FAILURES = """
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+run("broken", one)
+run("dev", one)
+SparkSession._instantiatedSession.stop()
+run("other", one)
+SparkContext._gateway.proc.kill()
+SparkContext._gateway.proc.wait()
+run("dev", one, "--select", "again")
+"""
+
+RUNS = ("broke", "dev T", "dev F", "other")
 CATALOG = {
     "spark.sql.catalog.beside": (
         "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
@@ -96,6 +109,11 @@ def folders(tmp_path_factory):
         "dev": first,
         "other": {**second, "spark.master": "local[2]", "spark.driver.memory": "700m"},
         "placed": small,
+        "broken": {
+            **first,
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": f"{projects[0]}/nowhere",
+        },
         "host": {**CATALOG, "spark.sql.shuffle.partitions": 3},
     }
     outputs = {
@@ -175,7 +193,7 @@ def test_spark_that_the_host_program_has_started_is_never_stopped(console, folde
 
     told = said.splitlines()
     assert [line for line in told if line.startswith("dev False")], said
-    assert f"spark.sql.warehouse.dir is file:{one}/host, and the profile says {one}/dev" in said
+    assert f"spark.sql.warehouse.dir: file:{one}/host now, {one}/dev/warehouse wanted" in said
     assert {"host True OK OK", "host has host one", "host's own 200"} <= {*told}, said
 
 
@@ -184,3 +202,15 @@ def test_spark_is_not_stopped_while_another_holds_a_session(console, folders):
 
     told = [line for line in said.splitlines() if line.startswith("dev")]
     assert [line.split()[1] for line in told] == ["True", "False", "True"], said
+
+
+def test_spark_starts_after_one_that_could_not_was_stopped_or_has_died(console, folders):
+    _, one, _ = folders
+
+    said = console(AFTER_FAILURES)
+
+    told = [line.split()[:2] for line in said.splitlines() if line[:5] in RUNS]
+    outcomes = [["broken", "False"], ["dev", "True"], ["other", "True"], ["dev", "True"]]
+    assert told == outcomes, said
+    assert "nowhere" in said  # as the first one's error
+    assert rows_in(one / "other" / "warehouse") == ["other one"]

@@ -46,6 +46,7 @@ TAKES_ALL = [
     " -- why\n/* or */ set a = b",
     "reset a.b",
     "add jar x.jar",
+    "refresh /a/b",
 ]
 
 
@@ -55,7 +56,9 @@ def test_a_comment_is_not_put_where_it_would_be_a_value(sql):
     assert commented(sql, append=False) == f"/* of a.b */\n{sql}"
 
 
-@pytest.mark.parametrize("sql", ["select 1", "settle", "insert into a.b select 1"])
+@pytest.mark.parametrize(
+    "sql", ["select 1", "settle", "refresh table a.b", "insert into a.b select 1"]
+)
 def test_other_statements_have_it_where_the_project_wants_it(sql):
     assert commented(sql, append=True) == f"{sql}\n/* of a.b */"
     assert commented(sql, append=False) == f"/* of a.b */\n{sql}"
@@ -110,6 +113,16 @@ def test_an_invocation_that_goes_on_after_it_has_cleaned_up_runs(manager, anothe
 
     with pytest.raises(DbtRuntimeError, match="another invocation of dbt runs"):
         another_thread(manager.cleanup_all)
+
+
+def test_a_program_that_has_used_the_adapter_after_an_invocation_is_no_other(
+    manager, another_thread
+):
+    manager.cleanup_all()
+    manager.set_connection_name("of a program")
+    manager.release()
+
+    another_thread(manager.cleanup_all)
 
 
 def test_the_invocation_of_a_thread_that_has_ended_is_over():

@@ -75,8 +75,10 @@ class CatalogAdapter(SparkAdapter):
         names = {one.alias.lower(): one.alias for one in in_schema}
         try:
             _, table = self.execute(f"show user functions in {schema}", fetch=True)
-        except DbtDatabaseError:  # a schema that is not there
-            return
+        except DbtDatabaseError as exc:
+            if "SCHEMA_NOT_FOUND" in str(exc.msg):
+                return
+            raise
         for row in table.rows:
             if name := names.get(str(row[0]).split(".")[-1].strip("`").lower()):
                 yield self.Relation.create(
@@ -94,7 +96,11 @@ class CatalogAdapter(SparkAdapter):
                 relations[number] = relation = relation.replace(is_iceberg=True)
             if "." in schema:  # Spark leaves out the catalog
                 relations[number] = relation.replace_path(schema=schema)
-        return [*relations, *self.functions_in(schema_relation)]
+        taken = {str(relation.identifier).lower() for relation in relations}
+        # dbt takes one relation of a name, and replaces a function without looking for it.
+        functions = self.functions_in(schema_relation)
+        relations += [one for one in functions if str(one.identifier).lower() not in taken]
+        return relations
 
     def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:
         """The columns, numbered from 1, with the types' names in SQL: `bigint`, not `long`."""
@@ -105,7 +111,8 @@ class CatalogAdapter(SparkAdapter):
         return columns
 
     def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:
-        """As dbt-spark's, without a number of rows that Spark does not know: it writes 0 then."""
+        """As dbt-spark's, but for a number of 0 rows, which Spark also writes where it knows
+        none."""
         for column in super()._get_columns_for_catalog(relation):
             known = column.get(f"{_ROWS}value") != 0
             yield {key: value for key, value in column.items() if known or _ROWS not in key}

@@ -42,11 +42,14 @@ logger = AdapterLogger("mzs3")
 
 INTERRUPTED = "interrupted by the user"
 _AT_ONCE = (
-    "another invocation of dbt runs in this process, where dbt keeps one adapter for all: the "
-    "rows of the two could get mixed. Run one after the other, or each in a process of its own"
+    "another invocation of dbt runs in this process, in the thread {}. dbt keeps one adapter for "
+    "all, so that the rows of the two could get mixed. Run one after the other, or each in a "
+    "process of its own"
 )
 # What follows the name of a setting, a file or a jar is all of it, a comment too.
-_TAKES_ALL = re.compile(r"(?:set|reset|add|list)\b", re.IGNORECASE)
+_TAKES_ALL = re.compile(
+    r"(?:set|reset|add|list|refresh(?!\s+(?:table|function)\b))\b", re.IGNORECASE
+)
 
 
 class _DebugLog(logging.Handler):
@@ -148,7 +151,8 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         super().__init__(config, mp_context)
         self.remains = Remains()
         self.fetched = _FetchedForNode()
-        self._thread, self._is_busy = threading.current_thread(), True
+        self._thread = threading.current_thread()
+        self._is_new = self._is_busy = True
         self.warnings = WarningsOfNode()
         dbt_log = logging.getLogger("file_log").handlers
         files = [each for each in dbt_log if isinstance(each, logging.FileHandler)]
@@ -213,9 +217,11 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return [connection.name for connection in others if connection.name is not None]
 
     def require_own_thread(self) -> None:
-        """Raises DbtRuntimeError in another thread than the one whose invocation this is for."""
-        if self._thread is not threading.current_thread():
-            raise DbtRuntimeError(_AT_ONCE)
+        """Raises DbtRuntimeError in another thread than the one whose invocation this is for, as
+        long as that runs."""
+        is_others = self._thread is not threading.current_thread()
+        if is_others and self._is_busy and self._thread.is_alive():
+            raise DbtRuntimeError(_AT_ONCE.format(self._thread.name))
 
     def set_connection_name(self, name: str | None = None) -> Connection:
         """As dbt's own."""
@@ -223,14 +229,20 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         connection: Connection = super().set_connection_name(name)
         return connection
 
+    def release(self) -> None:
+        """As dbt's own. A program that uses the adapter after an invocation is done by then."""
+        super().release()
+        with self.lock:
+            states = [one.state for one in self.thread_connections.values()]
+        self._is_busy = self._is_new or ConnectionState.OPEN in states
+
     def cleanup_all(self) -> None:
         """As dbt's own; raises what remains of a run that the user has interrupted.
 
         Another invocation begins with this, and is refused as long as the one of the manager runs.
         """
-        if self._is_busy and self._thread.is_alive():
-            self.require_own_thread()
-        self._is_busy = False
+        self.require_own_thread()
+        self._is_new = self._is_busy = False
         super().cleanup_all()
         self.remains.raise_if_interrupted()
 

@@ -13,7 +13,6 @@ _URL = re.compile(r"((?:\b[a-z][a-z0-9+.-]{0,20}://)+)([^\s\"'`<>()\[\]{},;|\\]+
 # After the name of a host, or of a bucket that is an ARN.
 _NO_LOGIN = re.compile(r"arn:|[^:]*[/?#]|[^:]*:[0-9]{1,5}[/?#]")
 _LOGIN_OF_URL = re.compile(r"\A((?:[a-z][a-z0-9+.-]*://)+)(?!/).*@", re.I | re.S)
-_SECRET_SETTING = re.compile(r"secret|password|token|credential|access\W?key", re.I)
 _LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
 
 
@@ -102,8 +101,3 @@ def _without_login(url: re.Match[str]) -> str:
 def without_login(url: str) -> str:
     """A setting that is one URL, without what may be a login: all that is before its last @."""
     return _LOGIN_OF_URL.sub(r"\1***@", url)
-
-
-def may_be_secret(setting: str) -> bool:
-    """Whether the name of a setting says that it is secret."""
-    return bool(_SECRET_SETTING.search(setting))

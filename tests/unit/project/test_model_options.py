@@ -73,8 +73,10 @@ def test_what_is_nearly_an_option_is_kept_wherever_it_stands(options: Any, near:
 @OF_BOTH
 @pytest.mark.parametrize(
     "other",
-    ["partition_by_init", "partition_type", "partition_key", "connection", "partitions"]
-    + ["partitioned_by", "mv_on_schema_change", "tags", "sort", "dist", "node"],
+    [
+        *("partition_by_init", "partition_type", "partition_key", "partitions", "partitioned_by"),
+        *("connection", "mv_on_schema_change", "tags", "sort", "dist", "node"),
+    ],
 )
 def test_what_is_less_near_is_not(options: Any, other: str) -> None:
     assert options(model({other: "x"}), NO_FILE) == HERE

@@ -49,16 +49,31 @@ class Session:
         return Session(self.conf.values)
 
 
+class Gateway:
+    """A Java process without a Java: it has not ended, unless it is told so."""
+
+    def __init__(self):
+        self.ended = None
+        self.proc = SimpleNamespace(poll=lambda: self.ended)
+
+
 @pytest.fixture
 def runs(monkeypatch):
     """Has a Spark run with these settings; `stopped` are those that were stopped."""
     stopped = []
-    monkeypatch.setattr(holders, "_end", stopped.append)
+
+    def end():
+        stopped.append(SparkSession._instantiatedSession)
+        monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
+
+    monkeypatch.setattr(holders, "end", end)
 
     def runs(values, *, ours):
         session = Session(values)
         monkeypatch.setattr(SparkSession, "_instantiatedSession", session)
         if ours:
+            runs.gateway = Gateway()
+            holders.launched(runs.gateway)
             holders.started(session, values)
         return session
 
@@ -115,20 +130,21 @@ def test_a_session_that_is_lost_holds_nothing(runs):
 
 def test_that_of_the_host_program_is_refused_with_all_that_differs_and_no_secret(runs):
     metastore = "spark.hadoop.javax.jdo.option.Connection"
-    session = runs({WAREHOUSE: "/host", f"{metastore}Password": "of-host"}, ours=False)
+    host = {WAREHOUSE: "s3a://key:of-host@b/host", f"{metastore}Password": "of-host"}
+    session = runs(host, ours=False)
     given = {WAREHOUSE: "/dev", MEMORY: "4g", f"{metastore}Password": "of-dev"}
 
     with pytest.raises(SparkJobError) as caught:
         holders.usable(given, given)
 
     assert str(caught.value).splitlines()[1:-1] == [
-        "  - spark.driver.memory is not set, and the profile says 4g",
-        f"  - {metastore}Password is ***, and the profile says ***",
-        "  - spark.sql.warehouse.dir is /host, and the profile says /dev",
+        "  - spark.driver.memory: not set now, 4g wanted",
+        f"  - {metastore}Password: *** now, *** wanted",
+        "  - spark.sql.warehouse.dir: s3a://***@b/host now, /dev wanted",
     ]
     assert "as the program that runs dbt has started it" in str(caught.value)
     assert runs.stopped == []
-    assert holders.usable({WAREHOUSE: "/host"}, given) is session
+    assert holders.usable({PARTITIONS: "7"}, given) is session
 
 
 def test_a_session_forgets_what_only_the_profile_before_has_set(runs):
@@ -138,3 +154,52 @@ def test_a_session_forgets_what_only_the_profile_before_has_set(runs):
     holders.forget_others(new, {})
 
     assert new.conf.values == {}
+
+
+def test_all_that_differs_is_told_but_what_follows_from_the_rest(runs):
+    derived = {"spark.driver.extraJavaOptions": "-Dx=/other"}
+    session = runs({WAREHOUSE: "/dev", MEMORY: "4g"}, ours=True)
+    held = holders.hold(session.newSession())
+
+    with pytest.raises(SparkJobError) as caught:
+        holders.usable({WAREHOUSE: "/other"}, {WAREHOUSE: "/other", **derived})
+
+    assert str(caught.value).splitlines()[1:-1] == [
+        "  - spark.driver.memory: 4g now, not set wanted",
+        "  - spark.sql.warehouse.dir: /dev now, /other wanted",
+    ]
+    holders.release(held)
+
+
+def test_a_java_process_that_has_died_is_in_nobodys_way(runs):
+    session = runs({WAREHOUSE: "/dev"}, ours=True)
+    runs.gateway.ended = 137
+
+    assert holders.usable({}, {WAREHOUSE: "/dev"}) is None
+    assert runs.stopped == [session]
+
+
+def test_a_java_process_in_which_spark_was_stopped_makes_way(runs, monkeypatch):
+    runs({WAREHOUSE: "/dev"}, ours=True)
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
+
+    assert holders.usable({}, {WAREHOUSE: "/dev"}) is None
+    assert runs.stopped == [None]
+
+
+def test_a_fork_does_not_stop_the_spark_of_its_parent(runs, monkeypatch):
+    runs({WAREHOUSE: "/dev"}, ours=True)
+    monkeypatch.setattr(holders.os, "getpid", lambda: -1)
+
+    with pytest.raises(SparkJobError, match="'spawn'"):
+        holders.usable({}, {WAREHOUSE: "/other"})
+    assert runs.stopped == []
+
+
+def test_a_java_process_that_others_have_started_is_not_ours(runs):
+    session = runs({WAREHOUSE: "/host"}, ours=False)
+    holders.launched(SimpleNamespace(proc=None))  # as under spark-submit
+    holders.started(session, {WAREHOUSE: "/host"})
+
+    with pytest.raises(SparkJobError, match="as the program that runs dbt has started it"):
+        holders.usable({WAREHOUSE: "/dev"}, {WAREHOUSE: "/dev"})

@@ -16,6 +16,7 @@ import pytest
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark import remote
 from dbt.adapters.mzs3.spark.remote import open_session, shown_server
+from dbt.adapters.mzs3.spark.session import get_or_create
 
 grpc = pytest.importorskip("grpc")
 RemoteSession = pytest.importorskip("pyspark.sql.connect.session").SparkSession
@@ -51,6 +52,21 @@ def test_nothing_of_a_url_that_is_none_is_shown(url: str) -> None:
     with pytest.raises(SparkJobError) as raised:
         open_session(url, {}, 0)
     assert "SECRET" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_spark_in_the_process_is_not_in_the_way_of_a_server_that_was_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote, "_end", lambda session: None)
+    monkeypatch.setitem(remote._running, "open", remote.RunningTasks(None))
+    monkeypatch.setitem(remote._running, "other", remote.RunningTasks(None))
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "of dbt-mzs3")
+    remote._close(["open"])
+    with pytest.raises(SparkJobError, match="a session of that is open in this process"):
+        get_or_create({})
+
+    remote._close(["other"])
+    assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
 
 
 def test_a_server_is_shown_without_what_follows_its_address() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os.path
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -67,12 +66,12 @@ def _set_on_model(node: Any, manifest: Any) -> set[str]:
 
 
 def _is_slip(given: str, meant: str) -> bool:
-    """Whether a key is nearly spelled as another: two letters are swapped, one is missing, or up to
-    two of a long key are wrong."""
+    """Whether a key is nearly spelled as another: two letters are swapped, one is missing or too
+    many, or two of a long key are."""
     one, other = (re.sub("[-_]", "", each).lower() for each in (given, meant))
-    start = len(os.path.commonprefix([one, other]))
-    one, other = one[start:], other[start:]
-    end = len(os.path.commonprefix([one[::-1], other[::-1]]))
-    one, other = (each[: len(each) - end] for each in (one, other))
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
     is_swap = len(one) == 2 and one == other[::-1]
     return given != meant and (is_swap or len(one + other) <= (2 if len(meant) > 8 else 1))

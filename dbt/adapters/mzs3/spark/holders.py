@@ -3,9 +3,13 @@ take its place (docs/decisions/0038-spark-is-begun-anew.md)."""
 
 from __future__ import annotations
 
+import logging
+import os
+import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -14,14 +18,21 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
-from dbt.adapters.mzs3.text import may_be_secret
+from dbt.adapters.mzs3.text import without_login
 
 if TYPE_CHECKING:
     from pyspark.sql.conf import RuntimeConfig
 
+_logger = logging.getLogger(__name__)
+
 _END_S = 60
 # A name, which decides nothing of what Spark does.
 _NAME = "spark.app.name"
+# Any other setting may hold a key, or a password, whatever its name.
+_SHOWN = re.compile(
+    r"spark\.(master|submit\.deployMode|sql\.(warehouse\.dir|catalogImplementation|extensions)"
+    r"|(driver|executor)\.(memory|memoryOverhead|cores|instances))"
+)
 
 lock = threading.RLock()
 """To be held from the question for Spark to `hold`."""
@@ -32,21 +43,32 @@ _started: _Started | None = None
 
 @dataclass(frozen=True)
 class _Started:
-    """The Spark that we have started, in a Java process that we have started too."""
+    """The Java process that we have started, and the Spark in it, once that runs."""
 
-    session: SparkSession
-    settings: Mapping[str, str]
+    gateway: Any
+    process: int
+    """Of the Python that has started it, of which a fork inherits all this."""
+    session: SparkSession | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def launched(gateway: Any) -> None:
+    """A Java process runs for Spark, and is ours to end, unless we were told of one that ran."""
+    global _started
+    _started = _Started(gateway, os.getpid()) if gateway.proc is not None else None
 
 
 def started(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Spark runs now, with these settings, and is ours to stop."""
+    """Spark runs now, with these settings, and is ours if its Java process is."""
     global _started
-    _started = _Started(session, settings)
+    if _started is not None:
+        _started = _Started(_started.gateway, _started.process, session, settings)
 
 
 def _own() -> _Started | None:
     """The Spark that runs, if it is ours; what a host program has begun after ours is not."""
-    is_ours = _started is not None and _started.session is SparkSession._instantiatedSession
+    running = SparkSession._instantiatedSession
+    is_ours = _started is not None and running is not None and _started.session is running
     return _started if is_ours else None
 
 
@@ -70,6 +92,7 @@ def usable(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSession 
     (`wanted`).
     Raises SparkJobError with all settings that differ.
     """
+    _end_what_is_left()
     running = SparkSession._instantiatedSession
     if running is None or running._sc._jsc is None:
         return None
@@ -80,7 +103,8 @@ def usable(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSession 
     if not other:
         return running
     if ours and not _held:
-        _end(running)
+        _logger.debug("Spark is begun anew, as other settings are asked for: %s", ", ".join(other))
+        end()
         return None
     whose, advice = (
         (
@@ -94,11 +118,29 @@ def usable(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSession 
             "it as it is, or run dbt in a process of its own",
         )
     )
-    named = {key: values for key, values in other.items() if key in given}
+    # Not those that we derive from others, unless that is all.
+    named = {key: both for key, both in other.items() if key in given or key not in wanted}
     raise SparkJobError(
-        f"Spark runs in this process, {whose}, with other settings than the profile says, which "
+        f"Spark runs in this process, {whose}, with other settings than are wanted now, which "
         f"can't be changed while it runs:\n{_told(named or other)}\n{advice}"
     )
+
+
+def _end_what_is_left() -> None:
+    """Ends our Java process where no Spark runs in it any more: it keeps the settings that it was
+    started with. Forgets one that has died, as for want of memory."""
+    if _started is None:
+        return
+    if _started.process != os.getpid():
+        raise SparkJobError(
+            "this process is a fork of one in which dbt has started Spark, which the two can't "
+            "share: fork before dbt runs, or start the process anew, as multiprocessing does with "
+            "'spawn'"
+        )
+    has_died = _started.gateway.proc.poll() is not None
+    running = SparkSession._instantiatedSession
+    if has_died or running is None or running._sc._jsc is None:
+        end()
 
 
 def set_where_possible(conf: RuntimeConfig, key: str, value: str) -> bool:
@@ -166,7 +208,7 @@ def _value(conf: RuntimeConfig, key: str) -> str | None:
 
 def _told(other: _Differing) -> str:
     return "\n".join(
-        f"  - {key} is {_shown(key, now)}, and the profile says {_shown(key, then)}"
+        f"  - {key}: {_shown(key, now)} now, {_shown(key, then)} wanted"
         for key, (now, then) in other.items()
     )
 
@@ -174,19 +216,30 @@ def _told(other: _Differing) -> str:
 def _shown(key: str, value: str | None) -> str:
     if value is None:
         return "not set"
-    return "***" if may_be_secret(f"{key}={value}") else value
+    return without_login(value) if _SHOWN.fullmatch(key) else "***"
 
 
-def _end(session: SparkSession) -> None:
-    """Stops Spark, and its Java process, of which some settings are: its memory, for example."""
+def end() -> None:
+    """Ends Spark, if its Java process is ours, and that: its memory, for example, is for good."""
+    global _started
     from pyspark import SparkContext
 
-    gateway: Any = SparkContext._gateway
-    session.stop()
-    gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = None
-    gateway.proc.stdin.close()  # at which it ends, and gives back the metastore on Derby
+    ended, _started = _started, None
+    if ended is None:
+        return
+    running = SparkSession._instantiatedSession
+    with suppress(Exception):  # of a Java process that has died
+        if running is not None:
+            running.stop()
+    with suppress(Exception):
+        ended.gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    process = ended.gateway.proc
+    with suppress(OSError):
+        process.stdin.close()  # at which it ends, and gives back the metastore on Derby
     try:
-        gateway.proc.wait(_END_S)
+        process.wait(_END_S)
     except TimeoutExpired:
-        gateway.proc.kill()
+        process.kill()
+        process.wait()

@@ -50,6 +50,9 @@ _RETRIES = {"max_retries": 6, "max_backoff": 2000, "max_server_retry_delay": 500
 # For all that a server answers without work. Work that it does may take its time.
 _ANSWER_S = 30.0
 
+# With this set, PySpark makes columns for Spark Connect, and starts no Spark in this process.
+_MODE, _OURS = "SPARK_CONNECT_MODE_ENABLED", "of dbt-mzs3"
+
 _lock = threading.Lock()
 # Of each open session, by its id.
 _running: dict[str, RunningTasks] = {}
@@ -196,7 +199,7 @@ def open_session(
         from pyspark.sql.connect.session import SparkSession as RemoteSession
 
         builder = _channel_builder(server)
-        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as SparkSession.builder.remote does
+        os.environ.setdefault(_MODE, _OURS)  # as SparkSession.builder.remote does
         session: SparkSession = RemoteSession.builder.channelBuilder(builder).create()
     except ImportError as exc:
         raise SparkJobError(
@@ -317,6 +320,9 @@ def _close(ids: Iterable[str]) -> None:
     with _lock:
         known = [_running.pop(one, None) for one in ids]
     at_once(partial(_end, one.session) for one in known if one is not None)
+    with _lock:
+        if not _running and os.environ.get(_MODE) == _OURS:
+            del os.environ[_MODE]
 
 
 def _end(session: SparkSession) -> None:

@@ -18,11 +18,13 @@ from typing import IO
 from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark import holders
 from dbt.adapters.mzs3.spark.capacity import require_capacity
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.status import LocalScheduler
@@ -139,6 +141,12 @@ def get_or_create(parameters: Mapping[str, str], folder: Path | None = None) -> 
             "can only reach a Spark Connect server (method: connect): run pip uninstall "
             "pyspark-client, then pip install 'dbt-mzs3[session]'"
         )
+    if is_remote():
+        raise SparkJobError(
+            "method: session needs PySpark for a Spark in this process, and has it for Spark "
+            "Connect: a session of that is open in this process, or the environment has "
+            "SPARK_CONNECT_MODE_ENABLED. Close it, or run dbt in a process of its own"
+        )
     here = folder or Path.cwd()
     with holders.lock:
         quieten_pyspark()
@@ -166,7 +174,11 @@ def isolated_session(
     """
     with holders.lock:
         session = holders.hold(get_or_create(parameters, folder).newSession())
-    return settled(session, parameters, executor_timeout)
+    try:
+        return settled(session, parameters, executor_timeout)
+    except BaseException:
+        holders.release(session)
+        raise
 
 
 def settled(
@@ -209,14 +221,21 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
             with java_output() as out:
                 conf = SparkConf().setAll([*parameters.items()])
                 gateway = launch_gateway(conf, {"stdout": out, "stderr": out})
+            holders.launched(gateway)
             SparkContext._ensure_initialized(gateway=gateway)
         session = SparkSession.builder.config(map=dict(parameters)).getOrCreate()
-    except PySparkRuntimeError as exc:
-        if exc.getCondition() == "JAVA_GATEWAY_EXITED":
+    except BaseException as exc:
+        # Java tells what went wrong for as long as it runs.
+        failure = readable(exc) if isinstance(exc, SPARK_FAILURES) else None
+        if is_ours:
+            holders.end()
+        if isinstance(exc, PySparkRuntimeError) and exc.getCondition() == "JAVA_GATEWAY_EXITED":
             raise SparkJobError(
                 "Spark could not start its Java process. Spark 4 needs Java 17 or later: check "
                 f"`java -version` and JAVA_HOME, and {output_hint()}."
             ) from exc
+        if failure is not None:
+            raise failure from exc
         raise
     if threading.current_thread() is threading.main_thread():
         # On Ctrl-C, Spark would cancel all jobs before they can know that the user wants it.

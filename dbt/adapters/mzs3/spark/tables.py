@@ -49,7 +49,7 @@ def as_spark_frame(spark: SparkSession, rows: Any) -> DataFrame:
         return frame
     if kind.startswith("pyarrow."):
         return arrow_frame(spark, rows)
-    if kind.startswith("pandas."):
+    if kind.startswith("pandas.") and hasattr(rows, "columns"):
         return spark.createDataFrame(rows) if len(rows) else _empty_frame(spark, rows)
     raise SparkJobError(
         f"the model returned {kind}; return a Spark, pandas-on-Spark or pandas DataFrame, or an "

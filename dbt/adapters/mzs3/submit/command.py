@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,6 @@ from pathlib import Path
 import dbt.adapters.mzs3.errors as anchor
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.submit.options import SubmitOptions
-from dbt.adapters.mzs3.text import may_be_secret
 
 PROPERTIES = "spark.properties"
 """The file of Spark's settings, which is read before the driver starts."""
@@ -20,6 +20,7 @@ PACKAGE = Path(anchor.__file__).parent
 # dbt gives variables of such names to the profile alone.
 _OF_THE_PROFILE = "DBT_ENV_SECRET"
 _MAIN = "from dbt.adapters.mzs3.submit.driver import main\n\nmain()\n"
+_SECRET_SETTING = re.compile(r"secret|password|token|credential|access\W?key", re.IGNORECASE)
 
 
 def spark_submit() -> Path:
@@ -73,7 +74,7 @@ def environment(options: SubmitOptions) -> dict[str, str]:
 
 def secret_settings(conf: Mapping[str, str]) -> Iterable[str]:
     """The values of settings whose names say that they are secret."""
-    return [value for key, value in conf.items() if value and may_be_secret(key)]
+    return [value for key, value in conf.items() if value and _SECRET_SETTING.search(key)]
 
 
 def _write_archive(path: Path) -> None:
