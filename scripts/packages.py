@@ -35,8 +35,9 @@ DID_NOT_END = 2  # dbt's exit code where a hook of a run or dbt itself has faile
 
 @dataclass(frozen=True)
 class Package:
-    """A package; `settings` are added to the project of its tests, whose folder `public_data`
-    stands for the `bucket`; `steps` are dbt's commands, which count but for run-operations."""
+    """A package, as `owner/name@commit`; `settings` are added to the project of its tests, whose
+    folder `public_data` stands for the `bucket`; `steps` are dbt's commands, which count but for
+    run-operations."""
 
     repository: str
     tests: str = "integration_tests"
@@ -50,38 +51,35 @@ class Package:
 STAGE = "run-operation dbt_external_tables.stage_external_sources"
 SPARK = {"dbt_external_tables_integration_tests": {"plugins": {"spark": {"+enabled": True}}}}
 PACKAGES = {
-    "dbt_utils": Package("dbt-labs/dbt-utils"),
-    "dbt_date": Package("godatadriven/dbt-date"),
-    "dbt_expectations": Package("metaplane/dbt-expectations", needs=("dbt_date",)),
-    "audit_helper": Package("dbt-labs/dbt-audit-helper", needs=("dbt_utils",)),
+    "dbt_utils": Package("dbt-labs/dbt-utils@700764c"),
+    "dbt_date": Package("godatadriven/dbt-date@e706de9"),
+    "dbt_expectations": Package("metaplane/dbt-expectations@77d3856", needs=("dbt_date",)),
+    "audit_helper": Package("dbt-labs/dbt-audit-helper@3bd0ca4", needs=("dbt_utils",)),
     "codegen": Package(
-        "dbt-labs/dbt-codegen",
+        "dbt-labs/dbt-codegen@526cb1f",
         needs=("dbt_utils",),
         steps=("run-operation create_source_table", "seed", "run", "test"),
     ),
     "elementary": Package(
-        "elementary-data/dbt-data-reliability",
+        "elementary-data/dbt-data-reliability@ccb0de3",
         "integration_tests/dbt_project",
         needs=("dbt_utils",),
         steps=("build --select package:elementary",),
         settings={"models": {"elementary": {"+file_format": "parquet"}}},
     ),
     "dbt_artifacts": Package(
-        "brooklyn-data/dbt_artifacts",
+        "brooklyn-data/dbt_artifacts@6d37fa0",
         "integration_test_project",
-        settings={
-            "vars": {"dbt_artifacts_database": None},
-            "models": {"dbt_artifacts": {"+file_format": "parquet"}},
-        },
+        settings={"vars": {"dbt_artifacts_database": None}},
     ),
     "dbt_project_evaluator": Package(
-        "dbt-labs/dbt-project-evaluator",
+        "dbt-labs/dbt-project-evaluator@927abbd",
         needs=("dbt_utils",),
         also=("exclude_package",),
         settings={"vars": {"max_depth_dag": 9}},
     ),
     "dbt_external_tables": Package(
-        "dbt-labs/dbt-external-tables",
+        "dbt-labs/dbt-external-tables@c33165e",
         needs=("dbt_utils",),
         steps=("seed", STAGE, STAGE, "test"),
         settings={"sources": SPARK, "tests": SPARK},
@@ -131,9 +129,10 @@ def run(name: str, kind: str, clones: Path | None) -> Figures:
     package, folder = PACKAGES[name], WORK / kind / name
     shutil.rmtree(folder, ignore_errors=True)
     for each in (name, *package.needs):
-        source = PACKAGES[each].repository
+        source, commit = PACKAGES[each].repository.split("@")
         source = str(clones / source.split("/")[1]) if clones else f"https://github.com/{source}"
         subprocess.run(["git", "clone", "--quiet", source, folder / each], check=True)
+        subprocess.run(["git", "-C", folder / each, "checkout", "--quiet", commit], check=True)
         (folder / each / "packages.yml").unlink(missing_ok=True)  # those that it asks the hub for
     tests = folder / name / package.tests
     prepare(package, tests, [folder / each for each in (name, *package.needs)], kind)
