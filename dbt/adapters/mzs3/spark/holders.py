@@ -227,14 +227,15 @@ def end() -> None:
     ended, _started = _started, None
     if ended is None:
         return
-    running = SparkSession._instantiatedSession
-    with suppress(Exception):  # of a Java process that has died
-        if running is not None:
-            running.stop()
+    if SparkContext._gateway is ended.gateway:
+        running = SparkSession._instantiatedSession
+        with suppress(Exception):  # of a Java process that has died
+            if running is not None:
+                running.stop()
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
     with suppress(Exception):
         ended.gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-    SparkSession._instantiatedSession = SparkSession._activeSession = None
     process = ended.gateway.proc
     with suppress(OSError):
         process.stdin.close()  # at which it ends, and gives back the metastore on Derby
