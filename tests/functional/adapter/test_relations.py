@@ -30,7 +30,7 @@ from dbt.tests.adapter.relations.test_changing_relation_type import (
     BaseChangeRelationTypeValidator,
 )
 from dbt.tests.adapter.relations.test_dropping_schema_named import BaseDropSchemaNamed
-from dbt.tests.util import check_relations_equal, run_dbt
+from dbt.tests.util import check_relations_equal, run_dbt, run_dbt_and_capture
 
 # The original casts to PostgreSQL's `text`.
 SPARK_CAST = "{% macro string_literal(s) %} cast('{{ s }}' as string) {% endmacro %}"
@@ -85,7 +85,13 @@ class TestNoPopulateCache(WithoutDatabases, BaseNoPopulateCache):
 
 
 class TestCloneSameTargetAndState(BaseCloneSameTargetAndState):
-    pass
+    # The original expects an error; here all that would be cloned is there already.
+    def test_clone_same_target_and_state(self, project, unique_schema, other_schema):
+        project.create_test_schema(other_schema)
+        self.run_and_save_state(project.project_root)
+        results, output = run_dbt_and_capture(["clone", "--defer", "--state", "target"])
+        assert {result.message for result in results} == {"No-op"}
+        assert "The state and target directories are the same: 'target'" in output
 
 
 class TestConcurrency(BaseConcurrency):
