@@ -28,15 +28,13 @@ SPARK_CATALOG = {
 }
 TABLE_STATS = {
     "has_stats": {**expected_catalog.no_stats()["has_stats"], "value": True},
-    **{
-        name: {
-            "id": name,
-            "label": name,
-            "value": AnyInteger(),
-            "description": None,
-            "include": True,
-        }
-        for name in ("bytes", "rows")
+    # Spark has counted no rows of these tables.
+    "bytes": {
+        "id": "bytes",
+        "label": "bytes",
+        "value": AnyInteger(),
+        "description": None,
+        "include": True,
     },
 }
 
