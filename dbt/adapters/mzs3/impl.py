@@ -52,7 +52,7 @@ from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.config import parse_shard_options
 from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.call import Call
-from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.tables import load_seed, schema_names
 
 if TYPE_CHECKING:
@@ -141,6 +141,11 @@ class Mzs3Adapter(CatalogAdapter):
         """The identifier, quoted for Spark."""
         # dbt quotes the database too, which Spark's relations don't have.
         return quote_identifier(str(identifier))
+
+    @available
+    def quote_literal(self, text: str) -> str:
+        """The text as a literal of Spark's SQL."""
+        return quote_literal(text)
 
     def valid_incremental_strategies(self) -> list[str]:
         """All of dbt-spark's; each model checks whether its file format supports its strategy."""

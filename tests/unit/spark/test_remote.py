@@ -54,7 +54,7 @@ def test_nothing_of_a_url_that_is_none_is_shown(url: str) -> None:
     assert "SECRET" not in "".join(traceback.format_exception(raised.value))
 
 
-def test_spark_in_the_process_is_not_in_the_way_of_a_server_that_was_closed(
+def test_a_spark_in_the_process_may_start_once_no_session_is_open_on_a_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(remote, "_end", lambda session: None)
@@ -62,10 +62,13 @@ def test_spark_in_the_process_is_not_in_the_way_of_a_server_that_was_closed(
     monkeypatch.setitem(remote._running, "other", remote.RunningTasks(None))
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "of dbt-mzs3")
     remote._close(["open"])
-    with pytest.raises(SparkJobError, match="a session of that is open in this process"):
+    remote.allow_local_spark()
+    with pytest.raises(SparkJobError, match="while a session of Spark Connect is open"):
         get_or_create({})
 
     remote._close(["other"])
+    assert "SPARK_CONNECT_MODE_ENABLED" in os.environ  # another session may be opening
+    remote.allow_local_spark()
     assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
 
 

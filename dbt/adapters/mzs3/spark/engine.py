@@ -67,6 +67,7 @@ def open_session(
     answer.
     """
     if server is None:
+        remote.allow_local_spark()
         return isolated_session(parameters, executor_timeout, folder)
     return remote.open_session(server, parameters, executor_timeout)
 

@@ -320,6 +320,13 @@ def _close(ids: Iterable[str]) -> None:
     with _lock:
         known = [_running.pop(one, None) for one in ids]
     at_once(partial(_end, one.session) for one in known if one is not None)
+
+
+def allow_local_spark() -> None:
+    """PySpark may have a Spark in this process, unless a session is open on a server.
+
+    For whoever is about to start one: the end of a session would come in the way of the next.
+    """
     with _lock:
         if not _running and os.environ.get(_MODE) == _OURS:
             del os.environ[_MODE]

@@ -143,9 +143,9 @@ def get_or_create(parameters: Mapping[str, str], folder: Path | None = None) -> 
         )
     if is_remote():
         raise SparkJobError(
-            "method: session needs PySpark for a Spark in this process, and has it for Spark "
-            "Connect: a session of that is open in this process, or the environment has "
-            "SPARK_CONNECT_MODE_ENABLED. Close it, or run dbt in a process of its own"
+            "PySpark has no Spark in this process (method: session) while a session of Spark "
+            "Connect is open in it, or the environment has SPARK_CONNECT_MODE_ENABLED: close the "
+            "session, or run dbt in a process of its own"
         )
     here = folder or Path.cwd()
     with holders.lock:
@@ -240,9 +240,9 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
     if threading.current_thread() is threading.main_thread():
         # On Ctrl-C, Spark would cancel all jobs before they can know that the user wants it.
         signal.signal(signal.SIGINT, interrupted or signal.default_int_handler)
-    ship_executor_code()
     if is_ours:
         holders.started(session, parameters)
+    ship_executor_code()
     return session
 
 

@@ -1,15 +1,7 @@
-{#
-  A text between quotes, as Spark reads it. dbt-spark leaves backslashes, of which Spark takes the
-  first of two, or takes the closing quote with it.
-#}
-{% macro mzs3__text_literal(text) -%}
-  '{{ text | replace('\\', '\\\\') | replace("'", "\\'") }}'
-{%- endmacro %}
-
-
+{# dbt-spark leaves backslashes in texts, of which Spark takes the first of two, or the closing quote with it. #}
 {% macro mzs3__comment_clause() %}
   {%- if config.persist_relation_docs() -%}
-    comment {{ mzs3__text_literal(model.description) }}
+    comment {{ adapter.quote_literal(model.description) }}
   {%- endif -%}
 {%- endmacro %}
 
@@ -17,7 +9,7 @@
 {# Of a column of a view, which gets it when it is created. #}
 {% macro get_column_comment_sql(column_name, column_dict) -%}
   {{ adapter.quote(column_name) }}
-  {%- if column_dict.get(column_name, {}).get('description') %} comment {{ mzs3__text_literal(column_dict[column_name]['description']) }}
+  {%- if column_dict.get(column_name, {}).get('description') %} comment {{ adapter.quote_literal(column_dict[column_name]['description']) }}
   {%- endif -%}
 {% endmacro %}
 
@@ -37,7 +29,7 @@
       {%- do there.append(row['data_type']) -%}
     {%- endfor -%}
     {%- if there[-1:] != [model.description] -%}
-      {%- do run_query('comment on table ' ~ relation.render() ~ ' is ' ~ mzs3__text_literal(model.description)) -%}
+      {%- do run_query('comment on table ' ~ relation.render() ~ ' is ' ~ adapter.quote_literal(model.description)) -%}
     {%- endif -%}
   {%- endif -%}
   {{ return(spark__persist_docs(relation, model, for_relation, for_columns)) }}
@@ -57,7 +49,7 @@
     {%- for name, column in column_dict.items() if column['description'] != there[name | lower] -%}
       {%- do run_query(
           'alter table ' ~ relation.render() ~ ' alter column ' ~ adapter.quote(name) ~
-          ' comment ' ~ mzs3__text_literal(column['description'])
+          ' comment ' ~ adapter.quote_literal(column['description'])
       ) -%}
     {%- endfor -%}
   {%- endif -%}

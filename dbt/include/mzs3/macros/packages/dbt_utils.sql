@@ -10,7 +10,7 @@
       {%- for relation in adapter.list_relations(none, schema) if relation.type in ('table', 'view') -%}
         {%- set name = relation.identifier -%}
         {%- if _mzs3_is_like(name, table_pattern) and not _mzs3_is_like(name, exclude) -%}
-          {%- do found.append("('" ~ schema ~ "', '" ~ name ~ "', '" ~ relation.type ~ "')") -%}
+          {%- do found.append('(' ~ adapter.quote_literal(schema) ~ ', ' ~ adapter.quote_literal(name) ~ ", '" ~ relation.type ~ "')") -%}
         {%- endif -%}
       {%- endfor -%}
     {%- endif -%}
