@@ -81,7 +81,13 @@ SparkContext._gateway.proc.wait()
 run("dev", one, "--select", "again")
 """
 
-RUNS = ("broke", "dev T", "dev F", "other")
+BESIDE_CONNECT = """
+run("server", one)
+run("dev", one)
+run("server", one, "--select", "again")
+"""
+
+RUNS = ("broke", "dev T", "dev F", "other", "serve")
 CATALOG = {
     "spark.sql.catalog.beside": (
         "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
@@ -125,6 +131,11 @@ def folders(tmp_path_factory):
             "server_side_parameters": parameters,
         }
         for name, parameters in settings.items()
+    }
+    outputs["server"] = {
+        **{key: value for key, value in outputs["dev"].items() if "parameters" not in key},
+        "method": "connect",
+        "host": "{{ env_var('CONNECT_URL', 'sc://none.example') }}",
     }
     text = yaml.safe_dump({"acme": {"target": "dev", "outputs": outputs}})
     (profiles / "profiles.yml").write_text(text)
@@ -214,3 +225,16 @@ def test_spark_starts_after_one_that_could_not_was_stopped_or_has_died(console, 
     assert told == outcomes, said
     assert "nowhere" in said  # as the first one's error
     assert rows_in(one / "other" / "warehouse") == ["other one"]
+
+
+def test_a_server_of_spark_connect_and_a_spark_in_the_process_take_turns(
+    console, folders, connect_url, monkeypatch
+):
+    _, one, _ = folders
+    monkeypatch.setenv("CONNECT_URL", connect_url)
+
+    said = console(BESIDE_CONNECT)
+
+    told = [line.split()[:2] for line in said.splitlines() if line[:5] in RUNS]
+    assert told == [["server", "True"], ["dev", "True"], ["server", "True"]], said
+    assert rows_in(one / "dev" / "warehouse") == ["dev one"]
