@@ -13,13 +13,13 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 
 # What is run on other stores than moto: conditional writes, kills and resume are among it.
 STORE_TESTS := tests/functional/test_stores.py \
-  $(addprefix tests/functional/export/test_copy_,existing.py concurrent.py failures.py flaky_s3.py job.py killed.py) \
-  $(addprefix tests/functional/csv_source/test_ingest_,again.py killed.py objects.py state.py) \
-  $(addprefix tests/functional/shard/test_shard_,compaction.py history.py readers.py)
+  $(addprefix tests/functional/export/test_,existing.py concurrent.py failures.py flaky_s3.py job.py killed.py) \
+  $(addprefix tests/functional/source/test_,again.py killed.py objects.py state.py) \
+  $(addprefix tests/functional/shard/test_,compaction.py history.py readers.py)
 
 # What is run on tables of Delta and Iceberg.
 FORMAT_TESTS := tests/functional/table_formats \
-  $(addprefix tests/functional/csv_source/test_,source_transactions.py ingest_killed.py \
+  $(addprefix tests/functional/source/test_,transactions.py killed.py \
   first_runs.py)
 
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores \

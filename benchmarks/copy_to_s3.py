@@ -21,8 +21,8 @@ from s3_server import serve_s3
 from session import BUCKET, Session, median_seconds
 from table import BYTES_PER_ROW, PARTITIONED, TABLE
 
-from dbt.adapters.mzs3.config.values import parse_size
 from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.options.values import parse_size
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from s3_server import serve_s3
 from session import Session, median_seconds, source
 from table import COLUMNS, TABLE
 
-from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.source.ingest import ingest
 
 # More than workers, so that two of them have work until the end.
 PARTS = 8

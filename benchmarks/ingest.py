@@ -18,7 +18,7 @@ from s3_server import serve_s3
 from session import BUCKET, Session, median_seconds, source
 from table import BYTES_PER_ROW, COLUMNS, TABLE
 
-from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.source.ingest import ingest
 
 BYTES = 400 * 1024 * 1024
 

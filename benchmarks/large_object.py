@@ -22,9 +22,9 @@ from forwarder import Forwarder
 from s3_server import serve_s3
 from session import BUCKET, Session, source
 
-from dbt.adapters.mzs3.config.values import parse_size
-from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.csv_source.relations import SourceRelations
+from dbt.adapters.mzs3.ledger.relations import SourceRelations
+from dbt.adapters.mzs3.options.values import parse_size
+from dbt.adapters.mzs3.source.ingest import ingest
 
 NAMES = ("id", "customer", "city", "remark", "note")
 MOST_BYTES_FETCHED = 1.1

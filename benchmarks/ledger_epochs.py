@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from session import Session, median_seconds
 
-from dbt.adapters.mzs3.csv_source.config import OnOverwrite
-from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
-from dbt.adapters.mzs3.csv_source.executor.columns import Column
-from dbt.adapters.mzs3.csv_source.executor.fetch import schema_ddl
-from dbt.adapters.mzs3.csv_source.ledger.compaction import is_due
-from dbt.adapters.mzs3.csv_source.ledger.events import Phase, State
-from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing.reconcile import reconcile
-from dbt.adapters.mzs3.csv_source.operations.status import read_status
-from dbt.adapters.mzs3.csv_source.tables import make_relations, make_schema
+from dbt.adapters.mzs3.formats.read.columns import Column
+from dbt.adapters.mzs3.ledger.compaction import is_due
+from dbt.adapters.mzs3.ledger.events import Phase, State
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.source.config import OnOverwrite
+from dbt.adapters.mzs3.source.definition import SourceDefinition, parse_definition
+from dbt.adapters.mzs3.source.executor.fetch import schema_ddl
+from dbt.adapters.mzs3.source.listing.reconcile import reconcile
+from dbt.adapters.mzs3.source.operations.status import read_status
+from dbt.adapters.mzs3.source.tables import make_relations, make_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

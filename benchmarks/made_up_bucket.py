@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 PREFIX = "orders/"
 PAGE = 1000

@@ -31,16 +31,16 @@ from plain_gets import plain_client, plain_gets
 from pyspark.sql import functions as F
 from session import BUCKET, Session, source
 
-from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-from dbt.adapters.mzs3.csv_source.ingest import ingest
-from dbt.adapters.mzs3.csv_source.ledger.compaction import compact
-from dbt.adapters.mzs3.csv_source.ledger.epochs import next_epoch
-from dbt.adapters.mzs3.csv_source.ledger.ledger import Ledger
-from dbt.adapters.mzs3.csv_source.listing.scan import listed_objects
-from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
-from dbt.adapters.mzs3.csv_source.operations.status import read_status
-from dbt.adapters.mzs3.csv_source.report import IngestReport
-from dbt.adapters.mzs3.csv_source.run import SourceRun
+from dbt.adapters.mzs3.ledger.compaction import compact
+from dbt.adapters.mzs3.ledger.epochs import next_epoch
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.ingest import ingest
+from dbt.adapters.mzs3.source.listing.scan import listed_objects
+from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.source.operations.status import read_status
+from dbt.adapters.mzs3.source.report import IngestReport
+from dbt.adapters.mzs3.source.run import SourceRun
 
 NEW = 1000
 

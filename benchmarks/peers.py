@@ -27,9 +27,9 @@ from s3_server import serve_minio
 from session import BUCKET, Session, seconds_in_turn, source
 from table import COLUMNS, TABLE
 
-from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.ingest import ingest
+from dbt.adapters.mzs3.source.ingest import ingest
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.5.0"  # of the Hadoop in pyspark 4.3
 CORES = 2  # of DuckDB too; Session has as many

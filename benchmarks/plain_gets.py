@@ -13,7 +13,7 @@ import boto3
 from botocore.config import Config
 from session import BUCKET
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 THREADS = 16  # per core
 

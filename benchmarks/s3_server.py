@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 START_TIMEOUT_S = 60
 MINIO = Path(__file__).parents[1] / ".stores" / "minio"

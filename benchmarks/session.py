@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.job import copy_to_s3
+from dbt.adapters.mzs3.source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.spark.session import get_or_create
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 BUCKET = "bench"
 

@@ -22,11 +22,11 @@ from s3_server import serve_s3
 from session import BUCKET, Session, median_seconds
 from table import TABLE
 
-from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
+from dbt.adapters.mzs3.store.location import parse_location
 
 UPDATED = "pmod(hash(id, 9), 1000) < {}"
 WIDE, FETCHED = 40, ["c7", "c31"]

@@ -30,9 +30,9 @@ from session import BUCKET
 from table import TABLE
 
 from dbt.adapters.mzs3 import impl
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.project.staging import stage_for_node
 from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 ENDPOINT = "MZS3_BENCH_ENDPOINT"
 ROWS = "select * from {{ ref('small_rows') }}"

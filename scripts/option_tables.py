@@ -18,13 +18,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.config.values import format_size, option_fields
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
-from dbt.adapters.mzs3.csv_source import definition as csv_source
 from dbt.adapters.mzs3.export.options import KNOWN, CopyOptions
-from dbt.adapters.mzs3.formats.registry import FORMATS
+from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.options.values import format_size, option_fields
 from dbt.adapters.mzs3.shard import config as shard_config
+from dbt.adapters.mzs3.source import definition as source_definition
+from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.submit.options import SubmitOptions
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -34,7 +34,7 @@ TABLES: dict[str, type | tuple[type, ...]] = {
     "spark_submit": SubmitOptions,
     "copy_to_s3": (CopyOptions, *FORMATS.values()),
     "persist_shard": shard_config.ShardOptions,
-    "s3_csv_source": csv_source.External,
+    "s3_csv_source": source_definition.External,
     "a persist_shard source": shard_config.External,
 }
 _FORMATS = [*FORMATS.values()]

@@ -8,7 +8,7 @@ from botocore.loaders import JSONFileLoader
 from hypothesis import settings
 from support.examples import examples
 
-pytest_plugins = ["dbt.tests.fixtures.project", "support.postgres_server"]
+pytest_plugins = ["dbt.tests.fixtures.project", "support.golden.server"]
 
 # Processes that tests start import what tests share, too, and so do their workers.
 os.environ["PYTHONPATH"] = os.pathsep.join(

@@ -13,9 +13,9 @@ from botocore.config import Config
 from dbt_common.behavior_flags import BehaviorFlagRendered
 from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
-from support import real_stores
-from support.real_stores import STORE, running
-from support.table_formats import table_parameters
+from support.s3 import real_stores
+from support.s3.real_stores import STORE, running
+from support.spark.table_formats import table_parameters
 
 # gRPC reckons its deadlines by the clock, which a test of dbt's stops.
 freezegun.configure(extend_ignore_list=["grpc"])

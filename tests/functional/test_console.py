@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from support.dbt_process import finish, interrupt, start_dbt
-from support.faulty_s3 import FaultyS3, Request
+from support.s3.faulty import FaultyS3, Request
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import pytest
 from support import SUPPORT
-from support.faulty_s3 import FaultyS3, Flaky, Request
 from support.processes import session_members, wait_for_end
-from support.standalone import Cluster, all_below, standalone_cluster
+from support.s3.faulty import FaultyS3, Flaky, Request
+from support.spark.standalone import Cluster, all_below, standalone_cluster
 from support.work_until_killed import ANSWER, GROUPS
 
 KILLS = int(os.environ.get("MZS3_KILLS", "8"))

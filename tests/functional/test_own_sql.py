@@ -16,10 +16,6 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.csv_source.definition import parse_definition
-from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.export.history_table import TABLE
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
@@ -29,7 +25,11 @@ from dbt.adapters.mzs3.shard.config import parse_compaction, parse_shard_source
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.read.table import write_source_table
 from dbt.adapters.mzs3.shard.write.job import persist_shard
+from dbt.adapters.mzs3.source.definition import parse_definition
+from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import parse_location
 
 pytestmark = pytest.mark.spark
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from support.real_stores import STORE
+from support.s3.real_stores import STORE
 
-from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import CONFLICT_CODES, UNMET_CODES
-from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.objects.conditions import heeds_conditional_delete, store_conditions
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete, store_conditions
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.failures import CONFLICT_CODES, UNMET_CODES
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile, complete
 
 BUCKET = "stores"

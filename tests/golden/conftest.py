@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from support.golden_postgres import Postgres
+from support.golden.postgres import Postgres
 
 # Settings that change what COPY writes; the encoder's output is defined under these.
 SETTINGS = {

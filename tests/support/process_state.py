@@ -10,11 +10,11 @@ from typing import Any
 import boto3
 
 KEPT = {
-    ("aws.client", "_idle"),
-    ("csv_source.ledger.lock", "_threads"),
+    ("store.client", "_idle"),
+    ("ledger.lock", "_threads"),
     ("export.running_view", "_locks"),
-    ("objects.conditions", "_known"),
-    ("objects.conditions", "_trying"),
+    ("store.conditions", "_known"),
+    ("store.conditions", "_trying"),
     ("project.staging", "_locks"),
     ("spark.holders", "_held"),
     ("spark.interrupt", "_verdicts"),

@@ -14,10 +14,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.location import parse_location
-from dbt.adapters.mzs3.csv_source.definition import parse_definition
-from dbt.adapters.mzs3.csv_source.ingest import ingest
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.shard import compact as shard_compact
@@ -25,7 +21,11 @@ from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard
 from dbt.adapters.mzs3.shard.write.job import persist_shard
+from dbt.adapters.mzs3.source.definition import parse_definition
+from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.spark.session import isolated_session
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import parse_location
 
 ANSWER = "answer: "
 GROUPS = 600

@@ -171,7 +171,7 @@ def test_what_is_dead_is_found() -> None:
 
 
 def test_a_test_that_is_not_there_is_found() -> None:
-    here, adapter = "tests/unit/test_links.py::", "tests/functional/export/test_copy_flag.py::"
+    here, adapter = "tests/unit/test_links.py::", "tests/functional/export/test_flag.py::"
     there = ["test_what_is_dead_is_found", f"{adapter}TestCopyTurnedOff::test_exports_fail_before"]
     text = f"`{here}{there[0]}` `{there[1]}_anything_is_created`"
     assert missing_tests(text) == []

@@ -11,8 +11,8 @@ import pytest
 from support import process_state
 
 import dbt.adapters.mzs3.errors as anchor
-from dbt.adapters.mzs3.aws import client
 from dbt.adapters.mzs3.project import source_runs
+from dbt.adapters.mzs3.store import client
 
 PACKAGE = Path(anchor.__file__).parent
 # What is empty at first, or another in each thread: made to be filled.
@@ -137,7 +137,7 @@ def test_all_that_is_kept_for_later_tasks_of_a_worker_is_known() -> None:
         for path in PACKAGE.rglob("*.py")
         if process_state.NAME in path.read_text()
     }
-    assert users == {"aws/client.py", "spark/job.py"}
+    assert users == {"store/client.py", "spark/job.py"}
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -12,11 +12,11 @@ from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.dataclass_schema import StrEnum
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.remote import shown_server, url_problem
 from dbt.adapters.mzs3.spark.session import WAREHOUSE
+from dbt.adapters.mzs3.store.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.submit.options import SubmitOptions, parse_submit_options
 from dbt.adapters.mzs3.text import without_login
 

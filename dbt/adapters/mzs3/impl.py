@@ -20,7 +20,6 @@ from dbt.adapters.spark.column import SparkColumn
 from dbt_common.behavior_flags import BehaviorFlag
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.mzs3.aws.check import check_connection
 from dbt.adapters.mzs3.catalogs import CatalogAdapter
 from dbt.adapters.mzs3.compiled_job import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_errors
@@ -54,6 +53,7 @@ from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.tables import load_seed, schema_names
+from dbt.adapters.mzs3.store.check import check_connection
 
 if TYPE_CHECKING:
     import agate

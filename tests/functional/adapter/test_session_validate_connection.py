@@ -3,7 +3,7 @@
 import boto3
 import pytest
 from dbt.tests.util import run_dbt_and_capture
-from support.faulty_s3 import FaultyS3
+from support.s3.faulty import FaultyS3
 
 BUCKET = "validated"
 

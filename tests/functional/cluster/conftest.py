@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import spark_servers
-from support.cluster_project import CLUSTER, LOCAL, Project, Roads, start_connect
-from support.faulty_s3 import FaultyS3
-from support.standalone import HOSTS, Cluster, standalone_cluster
+from support.s3.faulty import FaultyS3
+from support.spark.cluster_project import CLUSTER, LOCAL, Project, Roads, start_connect
+from support.spark.standalone import HOSTS, Cluster, standalone_cluster
 
 _numbers = itertools.count()
 

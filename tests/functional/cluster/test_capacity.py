@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from spark_servers import WORKER_MB
-from support.cluster_project import Project
-from support.standalone import Cluster
+from support.spark.cluster_project import Project
+from support.spark.standalone import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 

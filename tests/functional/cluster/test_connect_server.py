@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 import spark_servers
-from support.cluster_project import RUN, Project, Roads, start_connect
-from support.standalone import HOSTS
+from support.spark.cluster_project import RUN, Project, Roads, start_connect
+from support.spark.standalone import HOSTS
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from support.cluster_project import RUN, Project, Roads
-from support.faulty_s3 import Fault, Request
+from support.s3.faulty import Fault, Request
+from support.spark.cluster_project import RUN, Project, Roads
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 

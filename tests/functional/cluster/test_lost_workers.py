@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from support.cluster_project import RUN, Project, Roads
-from support.standalone import Cluster
+from support.spark.cluster_project import RUN, Project, Roads
+from support.spark.standalone import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 

@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
-from support.cluster_project import (
+from support.spark.cluster_project import (
     CLUSTER,
     RUN,
     SECRET_ACCESS_KEY,
@@ -20,7 +20,7 @@ from support.cluster_project import (
     Roads,
     start_connect,
 )
-from support.standalone import HOSTS, standalone_cluster
+from support.spark.standalone import HOSTS, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from spark_servers import WORKERS_PYTHON
-from support.cluster_project import RUN, Project
+from support.spark.cluster_project import RUN, Project
 
 pytestmark = pytest.mark.spark
 

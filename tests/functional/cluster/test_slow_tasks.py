@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from support.cluster_project import RUN, UNDER_WAY, Project, Roads
-from support.faulty_s3 import Request
-from support.standalone import HOSTS
+from support.s3.faulty import Request
+from support.spark.cluster_project import RUN, UNDER_WAY, Project, Roads
+from support.spark.standalone import HOSTS
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 

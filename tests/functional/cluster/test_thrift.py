@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.cluster_project import SECRET_ACCESS_KEY, Project, Roads
 from support.dbt_process import finish, interrupt
-from support.faulty_s3 import Request
+from support.s3.faulty import Request
+from support.spark.cluster_project import SECRET_ACCESS_KEY, Project, Roads
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from support.faulty_s3 import FaultyS3, connection_to
-from support.real_stores import keys_in, objects_in
+from support.s3.faulty import FaultyS3, connection_to
+from support.s3.real_stores import keys_in, objects_in
 
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.job import copy_to_s3

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support import SUPPORT, export_over_connect
-from support.faulty_s3 import FaultyS3, Request, connection_to
+from support import SUPPORT
+from support.s3.faulty import FaultyS3, Request, connection_to
+from support.spark import export_over_connect
 
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export import progress, running_view
@@ -239,7 +240,7 @@ def test_a_killed_run_over_connect_is_told_as_dead_and_tidied(
     session = open_session(connect_url, {}, 0)
     session.sql(f"create schema {SCHEMA}")
     look = f"select model, state, tasks from {SCHEMA}.mzs3_copies_running"
-    script = str(SUPPORT / "export_over_connect.py")
+    script = str(SUPPORT / "spark/export_over_connect.py")
     arguments = [connect_url, faulty.endpoint, f"s3://{bucket}/killed", SCHEMA]
     released = threading.Event()
     uploading = hold_uploads(faulty, released)

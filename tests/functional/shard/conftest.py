@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
 from dbt.adapters.mzs3.shard.read.validation import validated
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import parse_location
 
 _numbers = itertools.count()
 

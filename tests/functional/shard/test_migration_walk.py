@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
-from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.location import parse_location
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

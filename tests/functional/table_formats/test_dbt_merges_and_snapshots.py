@@ -45,7 +45,7 @@ from dbt.tests.adapter.simple_snapshot.test_various_configs import (
     BaseSnapshotInvalidColumnNames,
 )
 from dbt.tests.util import write_file
-from support.table_formats import FILE_FORMAT, in_session_catalog
+from support.spark.table_formats import FILE_FORMAT, in_session_catalog
 
 # In a catalog of Iceberg's own no schema is dropped that has tables, as dbt does after each test.
 pytestmark = [pytest.mark.spark, in_session_catalog]

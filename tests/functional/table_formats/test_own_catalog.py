@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dbt.tests.util import run_dbt
-from support.table_formats import in_own_catalog
+from support.spark.table_formats import in_own_catalog
 
 from dbt.adapters.mzs3.project.sources import TYPE
 

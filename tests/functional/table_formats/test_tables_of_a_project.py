@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from dbt.tests.util import run_dbt
-from support.table_formats import FILE_FORMAT, in_session_catalog
+from support.spark.table_formats import FILE_FORMAT, in_session_catalog
 
 from dbt.adapters.mzs3.project.sources import TYPE
 

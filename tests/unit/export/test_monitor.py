@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.export.history_table import RecordedRun
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.export.progress import Snapshot
-from dbt.adapters.mzs3.formats.registry import FORMATS
+from dbt.adapters.mzs3.formats.write.registry import FORMATS
 from dbt.adapters.mzs3.rows.batches import RestartReason
 
 EXPORT: Any = SimpleNamespace(

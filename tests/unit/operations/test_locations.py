@@ -13,12 +13,12 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3 import runner
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest
 from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.operations import OPERATIONS, locations, sources
 from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes
+from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.include.mzs3 import PACKAGE_PATH
 
 SESSION: Any = object()

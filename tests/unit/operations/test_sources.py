@@ -9,16 +9,12 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3 import runner
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.operations import sources
-from dbt.adapters.mzs3.project.sources import (
-    is_set,
-    named_sources,
-    variable,
-)
+from dbt.adapters.mzs3.project.sources import is_set, named_sources, variable
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 
 def node(table: str) -> Any:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.aws.check import LIST, LIST_PARTS, Check
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.operations import locations
+from dbt.adapters.mzs3.store.check import LIST, LIST_PARTS, Check
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
 
 LAKE = AwsConnection("lake")
 CREDENTIALS = SimpleNamespace(connections={"default": AwsConnection(), "lake": LAKE})

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3 import logged
-from dbt.adapters.mzs3.csv_source.definition import KNOWN_KEYS
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import KNOWN, parse_options
 from dbt.adapters.mzs3.project.declarations import check_declarations
 from dbt.adapters.mzs3.project.sources import source_definition
 from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, parse_shard_source
+from dbt.adapters.mzs3.source.definition import KNOWN_KEYS
 
 CONNECTIONS = ["default", "lake"]
 

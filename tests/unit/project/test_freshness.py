@@ -7,9 +7,9 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3 import runner
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.freshness import Freshness, with_ingested
 from dbt.adapters.mzs3.project import freshness
+from dbt.adapters.mzs3.source.freshness import Freshness, with_ingested
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 EARLIER = datetime(2024, 1, 1, tzinfo=timezone.utc)
 LATER = datetime(2024, 1, 2, tzinfo=timezone.utc)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from dbt.artifacts.resources.v1.source_definition import ExternalTable
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.project.overlaps import find_overlaps, require_own
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 HERE = "http://127.0.0.1:9000"
 CONNECTIONS = {

@@ -13,12 +13,12 @@ from dbt_common.invocation import get_invocation_id, reset_invocation_id
 
 from dbt.adapters.mzs3 import logged as module_of_warnings
 from dbt.adapters.mzs3 import runner
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.project import staging
 from dbt.adapters.mzs3.project.sources import needed_sources
 from dbt.adapters.mzs3.shard.read import table
 from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 
 def source(name: str, kind: str = "persist_shard") -> Any:

@@ -6,8 +6,6 @@ import pytest
 from dbt.artifacts.resources.v1.source_definition import ExternalTable
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.project.sources import (
     needed_sources,
@@ -15,6 +13,8 @@ from dbt.adapters.mzs3.project.sources import (
     source_definition,
     sources_read_as,
 )
+from dbt.adapters.mzs3.source.definition import TYPE
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 
 def source(table, name="lake", **external):

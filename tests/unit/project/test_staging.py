@@ -10,12 +10,12 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
 from dbt.adapters.mzs3 import logged, runner
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.connections import Remains
-from dbt.adapters.mzs3.csv_source.report import IngestReport
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.project import source_runs, staging
+from dbt.adapters.mzs3.source.report import IngestReport
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 
 def source(table):

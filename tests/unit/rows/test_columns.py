@@ -8,9 +8,9 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
-from dbt.adapters.mzs3.formats.csv.format import CsvFormat
-from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, LogicalType
-from dbt.adapters.mzs3.formats.parquet import ParquetFormat
+from dbt.adapters.mzs3.formats.write.csv.format import CsvFormat
+from dbt.adapters.mzs3.formats.write.format import PLAIN, ExportedColumn, LogicalType
+from dbt.adapters.mzs3.formats.write.parquet import ParquetFormat
 from dbt.adapters.mzs3.names import ONE_NAME
 from dbt.adapters.mzs3.rows.columns import (
     SIGNED,

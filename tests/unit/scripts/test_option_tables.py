@@ -7,10 +7,10 @@ from pathlib import Path
 import option_tables
 import pytest
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.csv_source.definition import KNOWN_KEYS
 from dbt.adapters.mzs3.export.options import KNOWN
 from dbt.adapters.mzs3.shard.config import External, ShardOptions
+from dbt.adapters.mzs3.source.definition import KNOWN_KEYS
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 PAGES = sorted(option_tables.DOCS.rglob("*.md"))
 NAMED = re.compile(r"<!-- options of ([^:\n]+?)(?:: ([\w ]+))? -->")

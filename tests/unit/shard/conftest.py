@@ -9,7 +9,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from dbt.adapters.mzs3.objects import conditions
+from dbt.adapters.mzs3.store import conditions
 
 
 @pytest.fixture

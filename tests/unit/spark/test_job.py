@@ -4,12 +4,12 @@ import sys
 import pytest
 from pyspark import TaskContext, cloudpickle
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
-from dbt.adapters.mzs3.formats.format import ExportedColumn
-from dbt.adapters.mzs3.formats.registry import FORMATS
+from dbt.adapters.mzs3.formats.write.format import ExportedColumn
+from dbt.adapters.mzs3.formats.write.registry import FORMATS
 from dbt.adapters.mzs3.spark import job
 from dbt.adapters.mzs3.spark.job import run_job, shipped
+from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import write_parts
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support import submitted
 from support.processes import session_members, wait_for_end
+from support.spark import submitted
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.call import Call
@@ -295,7 +295,7 @@ def test_a_spark_that_does_not_start_is_one_error_about_the_work(home, monkeypat
 
 _PARENT = """
 import sys, threading
-from support import submitted
+from support.spark import submitted
 from unit.submit.test_submission import done, plan
 from dbt.adapters.mzs3.submit.process import Submission
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.committing import export, prefix
-from support.memory_s3 import MemoryS3, failure
+from support.export.committing import export, prefix
+from support.s3.memory import MemoryS3, failure
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.preflight import recover
-from dbt.adapters.mzs3.objects import prefix as objects_prefix
-from dbt.adapters.mzs3.objects.prefix import ListedObject
+from dbt.adapters.mzs3.store import prefix as objects_prefix
+from dbt.adapters.mzs3.store.failures import AwsFailure, describe
+from dbt.adapters.mzs3.store.prefix import ListedObject
 from dbt.adapters.mzs3.upload import pending
 from dbt.adapters.mzs3.upload.pending import (
     KnownEtags,

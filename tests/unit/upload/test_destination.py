@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.memory_s3 import MemoryS3, failure
+from support.s3.memory import MemoryS3, failure
 
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.destination import proof_of_writing, resolve_location
 
 

@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.upload.names import (
-    NO_NAMES,
-    UsedNames,
-    is_file_name,
-)
+from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames, is_file_name
 
 
 @pytest.mark.parametrize(

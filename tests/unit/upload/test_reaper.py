@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.memory_s3 import MemoryS3, failure
+from support.s3.memory import MemoryS3, failure
 
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.intent import PendingExport, claimed_uploads
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload import reaper as upload_reaper
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.reaper import UploadReaper

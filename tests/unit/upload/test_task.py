@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.arrow.packed import PackedColumn
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.csv.format import CsvFormat
-from dbt.adapters.mzs3.formats.format import ExportedColumn
+from dbt.adapters.mzs3.formats.write.csv.format import CsvFormat
+from dbt.adapters.mzs3.formats.write.format import ExportedColumn
+from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.upload import file_upload
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload, WriteSpec, note_of
 from dbt.adapters.mzs3.upload.task import write_empty_part, write_parts

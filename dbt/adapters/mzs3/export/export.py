@@ -10,9 +10,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.config.values import MAX_OBJECT_SIZE
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.commit.intent import PendingExport
 from dbt.adapters.mzs3.export.commit.manifest import (
@@ -24,7 +21,7 @@ from dbt.adapters.mzs3.export.commit.manifest import (
 )
 from dbt.adapters.mzs3.export.commit.preflight import Preflight
 from dbt.adapters.mzs3.export.options import CopyOptions
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.options.values import MAX_OBJECT_SIZE
 from dbt.adapters.mzs3.rows.columns import (
     column_problems,
     exported_columns,
@@ -33,6 +30,9 @@ from dbt.adapters.mzs3.rows.columns import (
 )
 from dbt.adapters.mzs3.rows.plan import is_ordered, partition_indexes, partition_problems
 from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 from dbt.adapters.mzs3.upload.spec import WriteSpec

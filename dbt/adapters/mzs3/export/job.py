@@ -12,8 +12,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt.adapters.mzs3.aws.client import LentClient, lent_s3_client
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, require_same, taken_over
@@ -23,11 +21,13 @@ from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.options import parse_options, reader_warnings
 from dbt.adapters.mzs3.export.progress import Progress
-from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all
 from dbt.adapters.mzs3.rows.batches import RestartReason
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism, speculates
+from dbt.adapters.mzs3.store.client import LentClient, lent_s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.prefix import Prefix, abort_all
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import resolve_location
 from dbt.adapters.mzs3.upload.job import PlannedRows, Uploads, plan_rows, upload_parts

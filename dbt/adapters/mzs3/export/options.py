@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 from urllib.parse import urlencode
 
-from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.aws.location import option_problems, unknown_connection
-from dbt.adapters.mzs3.config.values import (
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.formats.write.format import ExportFormat
+from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.options.values import (
     IGNORED,
     SIZES,
     ConfigReader,
@@ -24,10 +25,9 @@ from dbt.adapters.mzs3.config.values import (
     upload_problems,
     whole_number,
 )
-from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.formats.format import ExportFormat
-from dbt.adapters.mzs3.formats.registry import FORMATS
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
+from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
+from dbt.adapters.mzs3.store.location import option_problems, unknown_connection
 from dbt.adapters.mzs3.upload.folders import escaped
 from dbt.adapters.mzs3.upload.names import number_of
 

@@ -11,9 +11,15 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import (
+from dbt.adapters.mzs3.errors import LocationError
+from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, read_existing
+from dbt.adapters.mzs3.formats.write.format import ExportFormat
+from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.options.values import ConfigReader
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.failures import (
     UNMET_CODES,
     AwsFailure,
     describe,
@@ -21,15 +27,9 @@ from dbt.adapters.mzs3.aws.failures import (
     explained,
     is_missing,
 )
-from dbt.adapters.mzs3.aws.location import named_target
-from dbt.adapters.mzs3.config.values import ConfigReader
-from dbt.adapters.mzs3.errors import LocationError
-from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, read_existing
-from dbt.adapters.mzs3.formats.format import ExportFormat
-from dbt.adapters.mzs3.formats.registry import FORMATS
-from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
-from dbt.adapters.mzs3.objects.reader import (
+from dbt.adapters.mzs3.store.location import named_target
+from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix
+from dbt.adapters.mzs3.store.reader import (
     ObjectStream,
     RandomAccessFile,
     ReplacedError,

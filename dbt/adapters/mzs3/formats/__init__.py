@@ -1,1 +1,1 @@
-"""File formats: Arrow batches as bytes."""
+"""Formats of objects, written and read."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.operations import locations, sources
+from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction
 
 OPERATIONS: dict[str, Callable[..., None]] = {
     "validate_aws_connection": locations.validate,

@@ -9,18 +9,12 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.aws.check import check_connection, check_permissions
-from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.aws.location import named_location, named_target, unknown_connection
-from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.credentials import require_spark
-from dbt.adapters.mzs3.csv_source.config import queue_name, queue_problem
-from dbt.adapters.mzs3.csv_source.queue.permissions import check_queue
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
 from dbt.adapters.mzs3.logged import warnings_of
+from dbt.adapters.mzs3.options.values import Problems
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
@@ -28,7 +22,13 @@ from dbt.adapters.mzs3.shard.describe import compaction, described, reset
 from dbt.adapters.mzs3.shard.read.column_bytes import bytes_in_files
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
+from dbt.adapters.mzs3.source.config import queue_name, queue_problem
+from dbt.adapters.mzs3.source.queue.permissions import check_queue
 from dbt.adapters.mzs3.spark.call import Call
+from dbt.adapters.mzs3.store.check import check_connection, check_permissions
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
+from dbt.adapters.mzs3.store.location import named_location, named_target, unknown_connection
 from dbt.adapters.mzs3.text import counted
 
 logger = AdapterLogger("mzs3")

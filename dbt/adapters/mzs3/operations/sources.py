@@ -11,15 +11,8 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.config.values import Problems
-from dbt.adapters.mzs3.csv_source.access import unlock
-from dbt.adapters.mzs3.csv_source.definition import SourceDefinition
-from dbt.adapters.mzs3.csv_source.operations.object_actions import ObjectAction, act
-from dbt.adapters.mzs3.csv_source.operations.pinned_definition import purified_lines, read_purified
-from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset, reset_ingested
-from dbt.adapters.mzs3.csv_source.operations.status import SourceStatus, read_status, status_table
-from dbt.adapters.mzs3.csv_source.report import reset_hint
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
+from dbt.adapters.mzs3.options.values import Problems
 from dbt.adapters.mzs3.project.overlaps import require_own
 from dbt.adapters.mzs3.project.sources import (
     declared_external,
@@ -29,6 +22,13 @@ from dbt.adapters.mzs3.project.sources import (
 )
 from dbt.adapters.mzs3.project.staging import ingest_sources
 from dbt.adapters.mzs3.runner import Runner, runner_for
+from dbt.adapters.mzs3.source.access import unlock
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.source.operations.pinned_definition import purified_lines, read_purified
+from dbt.adapters.mzs3.source.operations.status import SourceStatus, read_status, status_table
+from dbt.adapters.mzs3.source.report import reset_hint
+from dbt.adapters.mzs3.source.reset import ingested_after_reset, reset_ingested
 from dbt.adapters.mzs3.spark.call import Call
 
 T = TypeVar("T")

@@ -7,7 +7,6 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.mzs3.csv_source.definition import TYPE
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.logged import Warnings
@@ -16,6 +15,7 @@ from dbt.adapters.mzs3.project.overlaps import shown
 from dbt.adapters.mzs3.project.sources import is_of_type, source_definition
 from dbt.adapters.mzs3.project.staging import shard_source
 from dbt.adapters.mzs3.shard import config as shard_config
+from dbt.adapters.mzs3.source.definition import TYPE
 
 
 def check_declarations(

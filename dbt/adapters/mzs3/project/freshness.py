@@ -9,21 +9,16 @@ from typing import Any
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.csv_source.definition import TYPE
-from dbt.adapters.mzs3.csv_source.freshness import (
+from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.project.sources import is_set, schema_of, source_definition, sources_read_as
+from dbt.adapters.mzs3.runner import runner_for
+from dbt.adapters.mzs3.source.definition import TYPE
+from dbt.adapters.mzs3.source.freshness import (
     read_freshness,
     read_ingested_freshness,
     read_pending,
     with_ingested,
 )
-from dbt.adapters.mzs3.errors import Mzs3Error
-from dbt.adapters.mzs3.project.sources import (
-    is_set,
-    schema_of,
-    source_definition,
-    sources_read_as,
-)
-from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.spark.call import Call
 
 PENDING_VARIABLE = "mzs3_freshness_pending"

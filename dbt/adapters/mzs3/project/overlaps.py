@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME, AwsConnection
-from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, parse_location
 from dbt.adapters.mzs3.credentials import SPARK_CATALOG
-from dbt.adapters.mzs3.csv_source.definition import TYPE
-from dbt.adapters.mzs3.csv_source.relations import SUFFIXES
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.ledger.relations import SUFFIXES
 from dbt.adapters.mzs3.project.sources import is_of_type, relation_key, schema_of, source_name
 from dbt.adapters.mzs3.shard.config import TYPE as SHARD
 from dbt.adapters.mzs3.shard.write.batch import BATCHES
+from dbt.adapters.mzs3.source.definition import TYPE
+from dbt.adapters.mzs3.store.connection import DEFAULT_NAME, AwsConnection
+from dbt.adapters.mzs3.store.location import SCHEME, S3Location, parse_location
 
 # A location in SQL: one text, or an expression that begins with one. Neither has an escape.
 _TEXT = re.compile(rf"(?s)(?P<quote>['\"])({SCHEME}[^'\"\\]*)(?P=quote)")

@@ -7,10 +7,10 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.aws.location import SCHEME
 from dbt.adapters.mzs3.credentials import SPARK_CATALOG
-from dbt.adapters.mzs3.csv_source.definition import TYPE, SourceDefinition, parse_definition
 from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.source.definition import TYPE, SourceDefinition, parse_definition
+from dbt.adapters.mzs3.store.location import SCHEME
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 _READ_AS = {TYPE: ("", "__rejects")}

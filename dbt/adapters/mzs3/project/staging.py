@@ -18,11 +18,8 @@ from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
-from dbt.adapters.mzs3.csv_source.definition import TYPE
-from dbt.adapters.mzs3.csv_source.ingest import ingest_and_tell
-from dbt.adapters.mzs3.csv_source.operations.reset import ingested_after_reset
-from dbt.adapters.mzs3.csv_source.relations import SUFFIXES
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
+from dbt.adapters.mzs3.ledger.relations import SUFFIXES
 from dbt.adapters.mzs3.logged import Warnings, warnings_of
 from dbt.adapters.mzs3.project.overlaps import require_own
 from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run
@@ -39,6 +36,9 @@ from dbt.adapters.mzs3.project.sources import (
 )
 from dbt.adapters.mzs3.shard import config as shard_config
 from dbt.adapters.mzs3.shard.read.table import refresh_source
+from dbt.adapters.mzs3.source.definition import TYPE
+from dbt.adapters.mzs3.source.ingest import ingest_and_tell
+from dbt.adapters.mzs3.source.reset import ingested_after_reset
 from dbt.adapters.mzs3.spark.call import Call
 
 logger = AdapterLogger("mzs3")

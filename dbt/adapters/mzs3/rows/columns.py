@@ -15,7 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.formats.format import PLAIN, ExportedColumn, ExportFormat, LogicalType
+from dbt.adapters.mzs3.formats.write.format import (
+    PLAIN,
+    ExportedColumn,
+    ExportFormat,
+    LogicalType,
+)
 from dbt.adapters.mzs3.names import namesakes, shown_namesakes
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain, readable
 from dbt.adapters.mzs3.spark.sql import field_sql, shown_name, text_sql

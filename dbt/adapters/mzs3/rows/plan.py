@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.formats.format import HASH_COLUMN, PART_COLUMN
+from dbt.adapters.mzs3.formats.write.format import HASH_COLUMN, PART_COLUMN
 from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, only_if_narrow
 from dbt.adapters.mzs3.rows.columns import FOLDER_TYPES, order_keys
 from dbt.adapters.mzs3.rows.packing import packed_columns

@@ -10,10 +10,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.aws.client import s3_client, s3_now
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
-from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.config import COMPACTION, LATEST, CompactionRequest, sort_problems
 from dbt.adapters.mzs3.shard.executor.batch.write import Encoding
@@ -31,6 +28,9 @@ from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.shard.write.batch import BATCHES, committing, write_batch
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
+from dbt.adapters.mzs3.store.client import s3_client, s3_now
+from dbt.adapters.mzs3.store.failures import AwsFailure, describe, explained
+from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.text import shown_at
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbt.adapters.mzs3.config.values import text
 from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.options.values import text
 from dbt.adapters.mzs3.shard.types import Column
 
 _TOKEN = re.compile(

@@ -8,14 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from dbt.adapters.mzs3.aws.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.aws.location import (
-    S3Location,
-    named_location,
-    option_problems,
-    unknown_connection,
-)
-from dbt.adapters.mzs3.config.values import (
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.names import folded, namesakes
+from dbt.adapters.mzs3.options.values import (
     IGNORED,
     SIZES,
     ConfigReader,
@@ -29,14 +24,19 @@ from dbt.adapters.mzs3.config.values import (
     upload_problems,
     whole_number,
 )
-from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.names import folded, namesakes
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.shard.condition import condition
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
 from dbt.adapters.mzs3.shard.types import Type, parse_type
 from dbt.adapters.mzs3.spark.sql import TABLE_FORMATS
+from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
+from dbt.adapters.mzs3.store.location import (
+    S3Location,
+    named_location,
+    option_problems,
+    unknown_connection,
+)
 from dbt.adapters.mzs3.text import did_you_mean
 
 Mode = Literal["diff", "append"]

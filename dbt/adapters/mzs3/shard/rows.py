@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
-from dbt.adapters.mzs3.formats.format import PART_COLUMN
+from dbt.adapters.mzs3.formats.write.format import PART_COLUMN
 from dbt.adapters.mzs3.rows.columns import INTERVALS, SIGNED, NestedTransform, order_keys
 from dbt.adapters.mzs3.rows.plan import in_parts, row_hash
 from dbt.adapters.mzs3.shard.executor.batch.write import with_times

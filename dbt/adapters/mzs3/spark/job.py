@@ -25,12 +25,12 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 
 SHIPPED = (
     "arrow",
-    "aws",
-    "config",
-    "objects",
+    "store",
+    "options",
     "formats",
     "upload",
-    "csv_source.executor",
+    "ledger.table_files",
+    "source.executor",
     "shard.executor",
     "shard.types",
     "errors",

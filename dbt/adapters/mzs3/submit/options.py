@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from dbt.adapters.mzs3.config.values import ConfigReader, text, whole_number
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.options.values import ConfigReader, text, whole_number
 from dbt.adapters.mzs3.text import did_you_mean
 
 KEY = "spark_submit"

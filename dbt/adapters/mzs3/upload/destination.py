@@ -9,12 +9,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained
-from dbt.adapters.mzs3.aws.location import SCHEME, S3Location, joined_texts, parse_location
-from dbt.adapters.mzs3.aws.upload_part import Parts
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
-from dbt.adapters.mzs3.objects.prefix import BegunUpload, Prefix, abort_all, probe_name
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.store.failures import AwsFailure, describe, explained
+from dbt.adapters.mzs3.store.location import SCHEME, S3Location, joined_texts, parse_location
+from dbt.adapters.mzs3.store.prefix import BegunUpload, Prefix, abort_all, probe_name
+from dbt.adapters.mzs3.store.upload_part import Parts
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:

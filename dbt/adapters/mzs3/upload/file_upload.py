@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from dbt.adapters.mzs3.aws.client import recent_s3_client
-from dbt.adapters.mzs3.aws.failures import AwsFailure, explained
-from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.aws.upload_part import Parts
-from dbt.adapters.mzs3.config.values import MAX_UPLOAD_PARTS
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.options.values import MAX_UPLOAD_PARTS
+from dbt.adapters.mzs3.store.client import recent_s3_client
+from dbt.adapters.mzs3.store.failures import AwsFailure, explained
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix
+from dbt.adapters.mzs3.store.upload_part import Parts
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
 _Bytes = bytes  # in a class that has an attribute of that name

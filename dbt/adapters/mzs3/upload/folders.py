@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.csv.scalars import NotUtf8
-from dbt.adapters.mzs3.formats.csv.values import value_text
+from dbt.adapters.mzs3.formats.write.csv.scalars import NotUtf8
+from dbt.adapters.mzs3.formats.write.csv.values import value_text
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 # What stands in a folder's name as it is, beside letters, digits and all that is not ASCII: Hive

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from dbt.adapters.mzs3.aws.failures import (
+from dbt.adapters.mzs3.errors import LocationError
+from dbt.adapters.mzs3.store.failures import (
     CONFLICT_CODES,
     UNMET_CODES,
     AwsFailure,
@@ -17,8 +18,7 @@ from dbt.adapters.mzs3.aws.failures import (
     is_denied,
     is_missing,
 )
-from dbt.adapters.mzs3.errors import LocationError
-from dbt.adapters.mzs3.objects.prefix import ListedObject, Prefix
+from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix
 
 _MD5 = re.compile("[0-9a-f]{32}")
 # The pauses before a completion is asked for again, where another request for the key is in its

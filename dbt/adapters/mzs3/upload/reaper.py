@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from threading import Event
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe
-from dbt.adapters.mzs3.objects.prefix import Prefix, map_concurrently
+from dbt.adapters.mzs3.store.failures import AwsFailure, describe
+from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.upload.names import is_file_name
 
 # Spark interrupts the tasks of a query that failed or was cancelled. Their workers find no more

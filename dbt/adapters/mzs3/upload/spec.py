@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt.adapters.mzs3.arrow.packed import PackedColumn
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.formats.format import ExportedColumn, Format
+from dbt.adapters.mzs3.formats.write.format import ExportedColumn, Format
+from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 
 _MAX_PARTS_IN_FLIGHT = 4

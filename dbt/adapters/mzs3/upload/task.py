@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.arrow.arrays import float_bits
 from dbt.adapters.mzs3.arrow.packed import unpacked
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.format import OpenFile
+from dbt.adapters.mzs3.formats.write.format import OpenFile
 from dbt.adapters.mzs3.upload.file_upload import FileUpload, Uploader
 from dbt.adapters.mzs3.upload.folders import Run, folder_of, runs
 from dbt.adapters.mzs3.upload.progress import ProgressReporter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.memory_s3 import MemoryS3
+from support.s3.memory import MemoryS3
 
 
 @pytest.fixture

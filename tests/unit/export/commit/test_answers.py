@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from support.committing import EXPORT, FILES, export, once, prefix
-from support.memory_s3 import MemoryS3, failure
+from support.export.committing import EXPORT, FILES, export, once, prefix
+from support.s3.memory import MemoryS3, failure
 from urllib3.exceptions import SSLError
 
 from dbt.adapters.mzs3.errors import LocationError
@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
 )
 from dbt.adapters.mzs3.export.commit.preflight import Recovered, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects import prefix as objects_prefix
+from dbt.adapters.mzs3.store import prefix as objects_prefix
 
 
 @pytest.mark.parametrize("key", ["x/_manifest.json", "x/_committing.json"])

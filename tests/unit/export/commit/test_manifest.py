@@ -5,8 +5,8 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.manifest import build_manifest, to_json
+from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 SCHEMA = T.StructType(

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.export.commit.manifest import build_manifest, to_json
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.formats.registry import FORMATS
+from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 # A type, a pattern, a set of values, a list of one form, or a mapping; `?` marks optional keys.

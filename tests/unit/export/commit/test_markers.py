@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from support.committing import prepared
-from support.memory_s3 import MemoryS3
+from support.export.committing import prepared
+from support.s3.memory import MemoryS3
 
-from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.manifest import read_existing, require_empty, require_ours
 from dbt.adapters.mzs3.export.options import OnExisting
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.store.location import parse_location
+from dbt.adapters.mzs3.store.prefix import Prefix
 
 MANIFEST: Any = {"entries": [], "author": {"name": "dbt-mzs3"}}
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.committing import prefix, prepared
-from support.memory_s3 import MemoryS3, failure
-from support.overwriting import DeathError, holding, manifest_of, overwrite, seen
+from support.export.committing import prefix, prepared
+from support.export.overwriting import DeathError, holding, manifest_of, overwrite, seen
+from support.s3.memory import MemoryS3, failure
 
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import (
     CommitError,
@@ -26,7 +25,8 @@ from dbt.adapters.mzs3.export.commit.manifest import (
 )
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 

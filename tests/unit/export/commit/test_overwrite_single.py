@@ -7,9 +7,9 @@ import json
 from dataclasses import replace
 
 import pytest
-from support.committing import prefix
-from support.memory_s3 import MemoryS3, failure
-from support.overwriting import DeathError, holding, overwrite, seen
+from support.export.committing import prefix
+from support.export.overwriting import DeathError, holding, overwrite, seen
+from support.s3.memory import MemoryS3, failure
 
 from dbt.adapters.mzs3.export.commit.intent import CommitError
 from dbt.adapters.mzs3.export.commit.preflight import recover

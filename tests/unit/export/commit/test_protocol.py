@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.committing import EXPORT, FILES, export, once, prefix, prepared, refuse
-from support.memory_s3 import MemoryS3, failure
+from support.export.committing import EXPORT, FILES, export, once, prefix, prepared, refuse
+from support.s3.memory import MemoryS3, failure
 
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import (
     CommitError,
@@ -21,8 +20,9 @@ from dbt.adapters.mzs3.export.commit.intent import (
 )
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.objects.conditions import seen_comparing
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.store.conditions import seen_comparing
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix
 
 
 def test_everything_is_visible_and_the_claim_is_gone(s3: MemoryS3) -> None:

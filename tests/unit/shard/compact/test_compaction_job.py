@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from support.shard_states import batch, column
+from support.shard.states import batch, column
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
@@ -17,6 +15,8 @@ from dbt.adapters.mzs3.shard.config import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.state import Retired, new_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import parse_location
 
 CONNECTION = AwsConnection(access_key_id="a", secret_access_key="b", region="us-east-1")
 LOCATION = parse_location("s3://acme/orders")

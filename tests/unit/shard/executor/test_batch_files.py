@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import dataset
 from support.examples import examples
-from support.shard_files import (
+from support.shard.files import (
     Counting,
     Holding,
     batch_of,
@@ -30,11 +30,11 @@ from support.shard_files import (
     with_structure_of_other_rows,
     written,
 )
-from support.shard_values import columns, same, wire_array
+from support.shard.values import columns, same, wire_array
 
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.columnar import GROUPS_PER_FILE
+from dbt.adapters.mzs3.formats.write.columnar import GROUPS_PER_FILE
 from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, read_batch
 from dbt.adapters.mzs3.shard.executor.batch.write import (
     ENCODINGS,

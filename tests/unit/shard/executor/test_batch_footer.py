@@ -15,14 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
-from support.shard_files import (
-    Counting,
-    opened,
-    rows_of,
-    wanted,
-    written,
-)
-from support.shard_values import wire_array
+from support.shard.files import Counting, opened, rows_of, wanted, written
+from support.shard.values import wire_array
 
 from dbt.adapters.mzs3.shard.executor.batch.footer import MESSAGES, Bounds, Tally, sizes
 from dbt.adapters.mzs3.shard.executor.batch.read import read_batch

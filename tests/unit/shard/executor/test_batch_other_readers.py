@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from support.shard_files import rows_of, tagged, written
+from support.shard.files import rows_of, tagged, written
 
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.types import (

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from support.examples import examples
-from support.proto_messages import message_class
-from support.shard_values import columns, wire_array
+from support.shard.proto_messages import message_class
+from support.shard.values import columns, wire_array
 
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.types import (

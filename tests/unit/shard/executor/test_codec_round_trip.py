@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
-from support.shard_values import columns, every_scalar, same, types, values_of, wire_array
+from support.shard.values import columns, every_scalar, same, types, values_of, wire_array
 
 from dbt.adapters.mzs3.shard.executor.codec.decode import (
     DamagedError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.shard_files import (
+from support.shard.files import (
     compared,
     rows_of,
     tagged,
@@ -17,12 +17,12 @@ from support.shard_files import (
     written,
 )
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.shard.executor.batch import compare
 from dbt.adapters.mzs3.shard.executor.batch.compare import FileComparison
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.types import Type, list_of, map_of, record_of
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 INTEGER, TEXT, DOUBLE = Type("integer"), Type("text"), Type("double")
 NUMERIC = Type("numeric", precision=10, scale=2)

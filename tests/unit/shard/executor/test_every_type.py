@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
-from support.shard_files import batch_of, compared, opened, read, tagged, wanted, written
-from support.shard_values import every_type, extremes_of, nullable, same, wire_array
+from support.shard.files import batch_of, compared, opened, read, tagged, wanted, written
+from support.shard.values import every_type, extremes_of, nullable, same, wire_array
 
 from dbt.adapters.mzs3.shard.executor.batch.compare import FileComparison
 from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, BatchLayout, Encoding

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
-from support.shard_values import (
+from support.shard.values import (
     columns,
     every_scalar,
     numerics,

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from support.shard_files import rows_of, written
+from support.shard.files import rows_of, written
 
-from dbt.adapters.mzs3.aws.location import parse_location
 from dbt.adapters.mzs3.errors import ShardError, SparkJobError
-from dbt.adapters.mzs3.objects.prefix import Prefix
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.read import column_bytes
 from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, Fetching, bytes_in_files
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, new_shard
 from dbt.adapters.mzs3.shard.types import Column, Type
+from dbt.adapters.mzs3.store.location import parse_location
+from dbt.adapters.mzs3.store.prefix import Prefix
 
 INTEGER, TEXT = Type("integer"), Type("text")
 

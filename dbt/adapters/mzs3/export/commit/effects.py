@@ -8,7 +8,16 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from dbt.adapters.mzs3.aws.failures import (
+from dbt.adapters.mzs3.errors import CopyError, LocationError
+from dbt.adapters.mzs3.export.commit.intent import (
+    COMMITTING,
+    PendingExport,
+    StaleFilesError,
+    was_surely_refused,
+)
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, require_empty, to_json
+from dbt.adapters.mzs3.store.conditions import is_amazon_s3
+from dbt.adapters.mzs3.store.failures import (
     CONFLICT_CODES,
     UNMET_CODES,
     AwsFailure,
@@ -18,16 +27,7 @@ from dbt.adapters.mzs3.aws.failures import (
     on_condition,
     permission_of,
 )
-from dbt.adapters.mzs3.errors import CopyError, LocationError
-from dbt.adapters.mzs3.export.commit.intent import (
-    COMMITTING,
-    PendingExport,
-    StaleFilesError,
-    was_surely_refused,
-)
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, require_empty, to_json
-from dbt.adapters.mzs3.objects.conditions import is_amazon_s3
-from dbt.adapters.mzs3.objects.prefix import (
+from dbt.adapters.mzs3.store.prefix import (
     ListedObject,
     Prefix,
     abort_all,

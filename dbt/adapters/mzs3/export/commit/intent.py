@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
-from dbt.adapters.mzs3.aws.failures import (
+from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.store.conditions import note_comparing
+from dbt.adapters.mzs3.store.failures import (
     CONFLICT_CODES,
     UNKNOWN_CONDITION_CODES,
     UNMET_CODES,
@@ -24,9 +26,7 @@ from dbt.adapters.mzs3.aws.failures import (
     on_condition,
     permission_of,
 )
-from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.objects.conditions import note_comparing
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.reaper import UnknownClaimError

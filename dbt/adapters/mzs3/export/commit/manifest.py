@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.__version__ import version
-from dbt.adapters.mzs3.aws.failures import explained
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING
-from dbt.adapters.mzs3.formats.registry import FORMATS
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.store.failures import explained
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload

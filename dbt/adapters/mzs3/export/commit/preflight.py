@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
@@ -26,12 +25,13 @@ from dbt.adapters.mzs3.export.commit.manifest import (
 )
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.options import CopyOptions, OnExisting
-from dbt.adapters.mzs3.objects.conditions import (
+from dbt.adapters.mzs3.store.conditions import (
     compares_before_deleting,
     seen_comparing,
     store_conditions,
 )
-from dbt.adapters.mzs3.objects.prefix import Prefix, map_concurrently
+from dbt.adapters.mzs3.store.failures import AwsFailure, describe, explained, is_missing
+from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.upload.destination import proof_of_writing, prove_deleting
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.reaper import UploadReaper

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, is_denied
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.effects import Effects
 from dbt.adapters.mzs3.export.commit.intent import (
@@ -27,7 +26,8 @@ from dbt.adapters.mzs3.export.commit.intent import (
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.objects.prefix import Prefix, map_concurrently
+from dbt.adapters.mzs3.store.failures import AwsFailure, is_denied
+from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
 
 _GONE = (
     "uploads of this run are gone; another run to this location, a lifecycle rule of the bucket, "

@@ -11,9 +11,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.executor.batch.footer import Bounds
 from dbt.adapters.mzs3.shard.executor.batch.read import FILES_SCHEMA, REPORT, read_files
@@ -26,6 +23,9 @@ from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.spark.tables import arrow_frame
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
 
 # Spark's driver has work with each task, and a shard may have tens of thousands of files.
 MOST_TASKS = 500

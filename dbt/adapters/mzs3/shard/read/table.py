@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, Fetching
@@ -26,18 +25,14 @@ from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
 from dbt.adapters.mzs3.spark.call import Tell
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
-from dbt.adapters.mzs3.spark.sql import (
-    ICEBERG,
-    qualified_name,
-    quote_identifier,
-    quote_schema,
-)
+from dbt.adapters.mzs3.spark.sql import ICEBERG, qualified_name, quote_identifier, quote_schema
 from dbt.adapters.mzs3.spark.tables import (
     change_view,
     properties_sql,
     read_properties,
     table_format,
 )
+from dbt.adapters.mzs3.store.connection import AwsConnection
 
 PROPERTY = "mzs3.shard."
 UNUSED = "unused_since"

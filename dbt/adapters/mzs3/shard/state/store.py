@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from dbt.adapters.mzs3.aws.body import get_object
-from dbt.adapters.mzs3.aws.client import s3_now, time_of
-from dbt.adapters.mzs3.aws.failures import (
+from dbt.adapters.mzs3.errors import S3Error, ShardError
+from dbt.adapters.mzs3.shard.state.state import ShardState, from_document, to_document
+from dbt.adapters.mzs3.store.body import get_object
+from dbt.adapters.mzs3.store.client import s3_now, time_of
+from dbt.adapters.mzs3.store.conditions import store_conditions
+from dbt.adapters.mzs3.store.failures import (
     CONFLICT_CODES,
     DENIED_CODES,
     READS_OBJECT,
@@ -26,11 +29,8 @@ from dbt.adapters.mzs3.aws.failures import (
     explained,
     is_missing,
 )
-from dbt.adapters.mzs3.aws.location import S3Location
-from dbt.adapters.mzs3.errors import S3Error, ShardError
-from dbt.adapters.mzs3.objects.conditions import store_conditions
-from dbt.adapters.mzs3.objects.prefix import Prefix
-from dbt.adapters.mzs3.shard.state.state import ShardState, from_document, to_document
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

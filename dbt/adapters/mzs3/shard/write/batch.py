@@ -11,12 +11,8 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.aws.failures import AwsFailure, explained
-from dbt.adapters.mzs3.aws.location import S3Location
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
-from dbt.adapters.mzs3.formats.format import ExportedColumn
-from dbt.adapters.mzs3.objects.conditions import is_amazon_s3
-from dbt.adapters.mzs3.objects.prefix import Prefix, abort_all, map_concurrently
+from dbt.adapters.mzs3.formats.write.format import ExportedColumn
 from dbt.adapters.mzs3.shard.config import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
 from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
@@ -27,6 +23,10 @@ from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.settings import speculates
 from dbt.adapters.mzs3.spark.status import observed
+from dbt.adapters.mzs3.store.conditions import is_amazon_s3
+from dbt.adapters.mzs3.store.failures import AwsFailure, explained
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import proof_of_writing
 from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, check_count, reported

@@ -13,13 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.config.values import Problems
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.events import EventSink, copy_warning, ignore_event
 from dbt.adapters.mzs3.names import folded, namesakes, shown_namesakes
-from dbt.adapters.mzs3.objects.prefix import Prefix
+from dbt.adapters.mzs3.options.values import Problems
 from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems, queried_rows
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.comparison import as_compared, changed, digest_of
@@ -50,6 +47,9 @@ from dbt.adapters.mzs3.shard.write.batch import committing, write_batch
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.spark.settings import default_parallelism
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.upload.destination import resolve_location
 

@@ -12,10 +12,7 @@ import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import float_bits
 from dbt.adapters.mzs3.arrow.version import require_version
-from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.connection import AwsConnection
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.objects.prefix import ListedObject
 from dbt.adapters.mzs3.shard.executor.batch.read import (
     BatchError,
     BatchReader,
@@ -24,6 +21,9 @@ from dbt.adapters.mzs3.shard.executor.batch.read import (
 )
 from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import Type
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.prefix import ListedObject
 
 COMPARED_DDL = "key string, compared bigint, differing map<int, bigint>"
 _SCHEMA = pa.schema(

@@ -12,24 +12,7 @@ import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.arrow.version import require_version
-from dbt.adapters.mzs3.aws.client import s3_client
-from dbt.adapters.mzs3.aws.connection import AwsConnection
-from dbt.adapters.mzs3.aws.failures import (
-    READS_OBJECT,
-    UNMET_CODES,
-    AwsFailure,
-    describe,
-    error_code,
-    is_missing,
-)
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.objects.prefix import ListedObject
-from dbt.adapters.mzs3.objects.reader import (
-    ObjectStream,
-    RandomAccessFile,
-    ReplacedError,
-    WrongPartError,
-)
 from dbt.adapters.mzs3.shard.executor.batch.footer import (
     MESSAGES,
     OTHERS,
@@ -42,6 +25,23 @@ from dbt.adapters.mzs3.shard.executor.batch.write import TRUSTED, layout_of
 from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.executor.structured import nearest_doubles, unstored
 from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension_name, wire_type
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.failures import (
+    READS_OBJECT,
+    UNMET_CODES,
+    AwsFailure,
+    describe,
+    error_code,
+    is_missing,
+)
+from dbt.adapters.mzs3.store.prefix import ListedObject
+from dbt.adapters.mzs3.store.reader import (
+    ObjectStream,
+    RandomAccessFile,
+    ReplacedError,
+    WrongPartError,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

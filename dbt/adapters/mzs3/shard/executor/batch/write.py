@@ -12,9 +12,9 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.columnar import row_ends
-from dbt.adapters.mzs3.formats.format import FileWriter, LogicalType, RowBlock
-from dbt.adapters.mzs3.formats.parquet import ParquetFormat, parquet_files
+from dbt.adapters.mzs3.formats.write.columnar import row_ends
+from dbt.adapters.mzs3.formats.write.format import FileWriter, LogicalType, RowBlock
+from dbt.adapters.mzs3.formats.write.parquet import ParquetFormat, parquet_files
 from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.executor.structured import stored
 from dbt.adapters.mzs3.shard.types import (

@@ -1,1 +1,0 @@
-"""AWS connections: parsing, clients, checks."""

@@ -1,1 +1,0 @@
-"""Reading the options of models and sources, every problem at once."""

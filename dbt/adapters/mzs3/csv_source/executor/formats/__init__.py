@@ -1,1 +1,0 @@
-"""The formats that objects may have: one module each, and what they have in common."""

@@ -1,0 +1,250 @@
+"""Chunks of whole CSV records: cut from a stream, checked, and parsed by pyarrow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from dbt.adapters.mzs3.arrow.arrays import binary_value
+from dbt.adapters.mzs3.formats.read.columns import RecordLayout
+from dbt.adapters.mzs3.formats.read.convert import FALSE_VALUES, TRUE_VALUES
+from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, ObjectError
+from dbt.adapters.mzs3.formats.read.stream import Read
+from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+
+BLOCK_BYTES = 4 * 1024 * 1024
+MAX_RECORD_BYTES = 128 * 1024 * 1024
+BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Records, and the byte and line of their object where they start; `last` if none follow.
+
+    `width` gives the length of a piece of UTF-8 text in the object's own encoding, in bytes.
+    """
+
+    data: bytes
+    byte: int
+    line: int
+    last: bool = False
+    width: Callable[[bytes], int] = len
+
+    def after(self, length: int) -> Chunk:
+        """The chunk without its first `length` bytes, which end where a record does."""
+        newlines = self.data.count(b"\n", 0, length)
+        before = length if self.width is len else self.width(self.data[:length])
+        return replace(
+            self, data=self.data[length:], byte=self.byte + before, line=self.line + newlines
+        )
+
+
+START = Chunk(b"", 0, 1)
+
+
+class RecordTooLarge(ObjectError):
+    """A record that is too large to be held; `start` is its first bytes, `hint` asks why."""
+
+    def __init__(
+        self, rest: Chunk, limit: int, hint: str = "is a quoted field not closed?"
+    ) -> None:
+        self.start = rest.data
+        problem = f"the record is larger than {limit // 2**20} MB; {hint}"
+        super().__init__(problem, FIX_OBJECT, line=rest.line, byte=rest.byte)
+
+
+@dataclass(eq=False)
+class Chunks:
+    """An iterator of chunks of about `block_bytes`, whole records each, without the BOM.
+
+    Holds one block and one record. The last chunk may lack its newline. Where quotes are wrong,
+    a chunk may end inside a record, and its first records show what is wrong: what is behind
+    them is given back. Without a dialect, or in one without quotes, each line is a record. The
+    stream begins where the empty chunk `start` is. Raises RecordTooLarge for a record of more
+    than `max_record_bytes`.
+    """
+
+    read: Read
+    dialect: CsvDialect | None
+    start: Chunk = START
+    block_bytes: int = BLOCK_BYTES
+    max_record_bytes: int = MAX_RECORD_BYTES
+
+    def __post_init__(self) -> None:
+        self._rest = self.start
+        self._more_needed = False
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        rest = self._rest
+        while True:
+            found = self._complete(rest)
+            if found:
+                self._rest = rest.after(found)
+                return replace(rest, data=rest.data[:found])
+            # A record longer than a block: doubling keeps the work in proportion to its length.
+            most = max(self.max_record_bytes, len(rest.data)) + self.block_bytes
+            wanted = min(len(rest.data) + max(self.block_bytes, len(rest.data)), most)
+            grown = _fill(self.read, rest.data, max(wanted, len(BOM)))
+            if len(grown) == len(rest.data):
+                break
+            self._more_needed = False
+            rest = replace(rest, data=grown)
+            if rest.byte == 0 and grown.startswith(BOM):
+                rest = rest.after(len(BOM))
+        self._rest = rest.after(len(rest.data))
+        if not rest.data:
+            raise StopIteration
+        return replace(rest, last=True)
+
+    def give_back(self, tail: Chunk, *, whole: bool) -> None:
+        """Have the next chunk begin with the `tail` of the last one; `whole` if that is all of it.
+
+        The tail begins with a record that does not end in that chunk.
+        """
+        self._rest = replace(tail, data=tail.data + self._rest.data, last=False)
+        self._more_needed = whole
+
+    def _complete(self, rest: Chunk) -> int:
+        """The length of what can be read now; 0 if more must be fetched first."""
+        if self.dialect is None or not self.dialect.quote:
+            end = rest.data.rfind(b"\n") + 1
+            if not end and len(rest.data) > self.max_record_bytes:
+                raise RecordTooLarge(rest, self.max_record_bytes, "is each one on its own line?")
+            return end
+        end = 0 if self._more_needed else end_of_records(rest.data, self.dialect.quote.encode())
+        if end or len(rest.data) <= self.block_bytes:
+            return end
+        if not self._more_needed and has_stray_quote(rest.data, self.dialect):
+            return len(rest.data)
+        if len(rest.data) > self.max_record_bytes:
+            raise RecordTooLarge(rest, self.max_record_bytes)
+        return 0
+
+
+def end_of_records(data: bytes, quote: bytes) -> int:
+    """Where the last complete record ends in data that starts with a record; 0 if none does.
+
+    A newline ends a record where the number of quotes before it is even.
+    """
+    end = len(data)
+    inside = data.count(quote) % 2 == 1
+    while True:
+        newline = data.rfind(b"\n", 0, end)
+        if newline < 0:
+            return 0
+        if data.count(quote, newline, end) % 2:
+            inside = not inside
+        if not inside:
+            return newline + 1
+        # Skip to the quote that opened what this newline is inside of.
+        end = data.rfind(quote, 0, newline)
+        inside = False
+
+
+def _fill(read: Read, held: bytes, wanted: int) -> bytes:
+    parts = [held]
+    missing = wanted - len(held)
+    while missing > 0 and (data := read(missing)):
+        parts.append(data)
+        missing -= len(data)
+    return b"".join(parts)
+
+
+def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
+    """Whether pyarrow reads these whole records just as PostgreSQL does.
+
+    False for: NUL bytes; a quote inside a field that does not start with one; text behind a
+    closing quote; a quoted field that is not closed; a carriage return outside quotes that no
+    newline follows; a blank line where there is more than one column. What makes it false is
+    for `cut_records` to find. One pass over the bytes, by an automaton.
+    """
+    quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
+    field = rf"[^{delimiter}{quote}\r\n\x00]*"
+    if quote:
+        field = rf"(?:{quote}(?:[^{quote}\x00]|{quote}{quote})*{quote}|{field})"
+    record = rf"{field}(?:{delimiter}{field}){'*' if one_column else '+'}"
+    # pyarrow's expressions match in time linear in the data, whatever is in it.
+    whole = rf"\A(?:{record}\r?\n)*(?:{record})?\z"
+    return bool(pc.match_substring_regex(binary_value(data), whole)[0].as_py())
+
+
+def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:
+    """Whether a quote stands where none can, in data that may end inside a quoted field."""
+    # A quoted field stands between delimiters and line ends, and two quotes that touch are one
+    # quote in a field, so what is outside and not empty starts and ends with one of these.
+    # Reversed for the other side: a pattern that starts with a literal is searched for fastest.
+    # A carriage return begins a line's end, so it can only be behind a field.
+    quote = dialect.quote.encode()
+    if not quote:
+        return False
+    pieces = data.split(quote)
+    outside = quote.join(pieces[::2])
+    if len(pieces) % 2 == 0:
+        # The last piece is inside, so a quote follows the last one outside.
+        outside += quote
+    literal = re.escape(quote)
+    none_of = re.escape(dialect.delimiter.encode()) + literal
+    before_text = re.compile(b"%b[^\r\n%b]" % (literal, none_of))
+    behind_text = re.compile(b"%b[^\n%b]" % (literal, none_of))
+    return bool(before_text.search(outside) or behind_text.search(outside[::-1]))
+
+
+def parse(
+    data: bytes,
+    layout: RecordLayout,
+    types: Sequence[pa.DataType],
+    dialect: CsvDialect,
+    *,
+    ragged: list[int] | None = None,
+) -> pa.RecordBatch:
+    """The records' columns, in the order of `types`; fields of no column are left out.
+
+    Raises ValueError for what pyarrow does not read. With `ragged`, records with another number
+    of fields are left out, and their numbers, from 0, appended.
+    """
+    # The fields go by number, so that no name of theirs can matter.
+    names = [str(field) for field in range(layout.width)]
+    wanted = [str(field) for field in layout.fields]
+    if data.startswith(BOM):
+        # A record may start with this character; pyarrow drops one from what it reads.
+        data = BOM + data
+    if not data.endswith(b"\n"):
+        # Without it pyarrow takes an empty last field for quoted if the one before it is.
+        data += b"\n"
+
+    def skip(row: Any) -> str:
+        assert ragged is not None
+        ragged.append(row.number - 1)
+        return "skip"
+
+    table = csv.read_csv(
+        pa.py_buffer(data),
+        csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+        csv.ParseOptions(
+            delimiter=dialect.delimiter,
+            quote_char=dialect.quote or False,
+            newlines_in_values=True,
+            ignore_empty_lines=False,
+            invalid_row_handler=None if ragged is None else skip,
+        ),
+        csv.ConvertOptions(
+            column_types=dict(zip(wanted, types, strict=True)),
+            null_values=[dialect.null],
+            true_values=TRUE_VALUES,
+            false_values=FALSE_VALUES,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            include_columns=None if wanted == names else wanted,
+        ),
+    )
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)

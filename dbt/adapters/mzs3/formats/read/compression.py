@@ -1,0 +1,195 @@
+"""Decompressing objects; an error says what to do with the object."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import re
+import zlib
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.formats.read.encoding import UTF_8, UTF_16
+from dbt.adapters.mzs3.formats.read.object_error import (
+    FIX_OBJECT,
+    HeaderProblem,
+    ObjectError,
+)
+from dbt.adapters.mzs3.formats.read.signatures import (
+    BZIP2,
+    GZIP,
+    LOOK_BYTES,
+    ZSTD,
+    compression_in,
+    require_encoding,
+    require_no_other_file,
+    require_text,
+)
+from dbt.adapters.mzs3.formats.read.stream import RAW_READ_BYTES, Read, as_file
+
+BY_SUFFIX, NONE = "by_suffix", "none"
+_SUFFIXES = {".gz": GZIP, ".gzip": GZIP, ".zst": ZSTD, ".zstd": ZSTD, ".bz2": BZIP2}
+COMPRESSIONS = (BY_SUFFIX, NONE, GZIP, ZSTD, BZIP2)
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+
+# libzstd's own limit, which Arrow lets nobody raise.
+_MOST_WINDOW_MB = 128
+_ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
+
+
+def compression_by_name(key: str, declared: str) -> str:
+    """How the object at `key` is compressed as far as its name tells, unless it is declared."""
+    if declared != BY_SUFFIX:
+        return declared
+    name = key.lower()
+    return next((kind for suffix, kind in _SUFFIXES.items() if name.endswith(suffix)), NONE)
+
+
+def compression_of(start: bytes, key: str, declared: str, encoding: str | None) -> str:
+    """How the object at `key` that has this start is compressed; the one decision of it.
+
+    By suffix, an object is what its first bytes say; where they say nothing, it has to be what its
+    name says. Raises ObjectError for one whose first bytes say something else than is declared:
+    by another option it can be read, so it is not skipped.
+    """
+    found = None if _is_text(start, declared, encoding) else compression_in(start)
+    expected = compression_by_name(key, declared)
+    if found is None or found == expected:
+        return expected
+    if declared != BY_SUFFIX:
+        problem = f"it is compressed by {found}"
+        advice = f"Declare `compression: {BY_SUFFIX}`, which goes by an object's first bytes too"
+        raise ObjectError(problem, advice, line=1, byte=0)
+    return found
+
+
+def _is_text(start: bytes, declared: str, encoding: str | None) -> bool:
+    """Whether the first bytes are text whatever they say: only UTF-8 never begins like a file.
+
+    Else nobody could have an object read whose text begins so. Of encodings that have ASCII's
+    characters, a text has no control characters, and what is compressed has some soon.
+    """
+    if declared != NONE or encoding in (None, UTF_8):
+        return False
+    return encoding in UTF_16 or _CONTROL.search(start) is None
+
+
+def plain_reader(read: Read, key: str, declared: str, encoding: str | None) -> Read:
+    """Reads the object's text, decompressed, in its own `encoding`; None as for `require_text`.
+
+    Raises ObjectError where the bytes are not what the compression makes, end early, or are
+    compressed in another way than is declared; HeaderProblem for what is no such text.
+    """
+    start, read = _looked_at(read)
+    if _is_text(start, declared, encoding):
+        require_encoding(start, encoding)
+        return read
+    kind = compression_of(start, key, declared, encoding)
+    if kind != NONE:
+        require_no_other_file(start)
+        start, read = _looked_at(_decompressed(read, kind, start))
+        if (inner := compression_in(start)) is not None:
+            problem = f"it is compressed twice, by {kind} and inside that by {inner}"
+            raise HeaderProblem(problem, "Have it compressed once, then run again")
+    require_text(start, encoding)
+    return read
+
+
+def _looked_at(read: Read) -> tuple[bytes, Read]:
+    """The first bytes, and a function that reads these and those behind them."""
+    start = b""
+    while len(start) < LOOK_BYTES and (more := read(RAW_READ_BYTES)):
+        start += more
+    held = start
+
+    def following(size: int) -> bytes:
+        nonlocal held
+        data, held = held[:size], held[size:]
+        return data or read(size)
+
+    return start[:LOOK_BYTES], following
+
+
+def _decompressed(read: Read, kind: str, start: bytes) -> Read:
+    """Reads what is compressed so, and starts with these bytes. Raises ObjectError."""
+    # The compressed bytes may be in several parts, one after the other. Zeros behind a part are
+    # padding in gzip alone.
+    decompress = _DECOMPRESSORS[kind](read)
+
+    def checked(size: int) -> bytes:
+        try:
+            return decompress(size)
+        except (EOFError, OSError, zlib.error) as exc:
+            raise _problem(exc, kind, start) from exc
+
+    return checked
+
+
+def _problem(exc: Exception, kind: str, start: bytes) -> ObjectError:
+    # Arrow has no exceptions of its own for these.
+    text = str(exc)
+    if isinstance(exc, EOFError) or "Truncated" in text:
+        return ObjectError(f"its {kind} stream ends early", FIX_OBJECT)
+    if kind == ZSTD and "too much memory" in text:
+        window = _zstd_window_mb(start)
+        # Else it is a frame behind the first one, or behind one to be skipped.
+        needed = f"{window} MB" if window > _MOST_WINDOW_MB else f"more than {_MOST_WINDOW_MB} MB"
+        return ObjectError(
+            f"its zstd takes a window of {needed}, where {_MOST_WINDOW_MB} MB is the most",
+            "Have it compressed without --long, or with --long=27 at most, then run again",
+        )
+    return ObjectError(
+        f"it is not valid {kind} ({exc})",
+        "Correct or remove the object; for objects that are not compressed declare "
+        "`compression: none`",
+    )
+
+
+def _zstd_window_mb(start: bytes) -> int:
+    """How much of its text is held to decompress the zstd frame that starts so, 0 if none does.
+
+    (RFC 8878, 3.1.1.1.) A frame of a single segment says its size instead.
+    """
+    if not start.startswith(_ZSTD_FRAME):
+        return 0
+    descriptor, window = start[4:6]
+    if not descriptor & 0x20:
+        base = 1 << 10 + (window >> 3)
+        return (base + base // 8 * (window & 7)) >> 20
+    behind_dictionary = 5 + (0, 1, 2, 4)[descriptor & 3]
+    size = (1, 2, 4, 8)[descriptor >> 6]
+    return int.from_bytes(start[behind_dictionary:][:size], "little") >> 20
+
+
+def _bunzip2(read: Read) -> Read:
+    # By hand: Python's file ignores other bytes behind a stream, Arrow's fails at an empty one.
+    decoder: bz2.BZ2Decompressor | None = None
+    held = b""
+
+    def decompress(size: int) -> bytes:
+        nonlocal decoder, held
+        data = b""
+        while not data:
+            if decoder is None or decoder.needs_input:
+                held = held or read(RAW_READ_BYTES)
+                if not held and decoder is not None:
+                    raise EOFError
+                if not held:
+                    return b""
+            decoder = decoder or bz2.BZ2Decompressor()
+            data = decoder.decompress(held, size)
+            held = b""  # the decoder keeps what it has not read
+            if decoder.eof:
+                held, decoder = decoder.unused_data, None
+        return data
+
+    return decompress
+
+
+_DECOMPRESSORS: dict[str, Callable[[Read], Read]] = {
+    "gzip": lambda read: gzip.GzipFile(fileobj=as_file(read)).read,
+    "zstd": lambda read: pa.CompressedInputStream(pa.PythonFile(as_file(read)), "zstd").read,
+    "bzip2": _bunzip2,
+}

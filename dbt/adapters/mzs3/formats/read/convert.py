@@ -1,0 +1,244 @@
+"""Turns columns of text into a source's types, a whole column at a time, and finds bad values.
+
+This is for the types that pyarrow's CSV reader does not read as PostgreSQL does, and for what it
+refuses though PostgreSQL writes or reads it.
+
+A value's verdict is its own, whatever is beside it: of two ways to convert a column, the faster
+one takes a part of what the other one takes, and makes the same values of it. What that is stands
+in docs/s3-csv-source/values.md, which tests read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import decimal
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.arrow.arrays import cast_by_form, data_of, null_where, running_total
+from dbt.adapters.mzs3.formats.read.columns import INTEGERS, arrow_type
+from dbt.adapters.mzs3.formats.read.times import to_date, to_timestamp, to_timestamp_at_once
+
+# pyarrow reckons modulo 2**128, or 2**256 in a decimal256, and does not look for overflow: it
+# reads 400000000000000000000 as a decimal(38,18) of 59717633079061536536.625392568231788544.
+# Below these many digits nothing overflows: 10**38 < 2**127 and 10**76 < 2**255.
+_DECIMAL_DIGITS = 38
+WIDE_DIGITS = 76
+
+# What a decimal256 of any scale to 38 holds. The number is reckoned as an integer of, at most,
+# its digits before the point, the exponent and the scale: 38 + 38, and 9 + 29 + 38.
+_USUAL_DECIMAL_REGEX = (
+    r"^[+-]?(?:[0-9]{0,38}(?:\.[0-9]{0,38})?"
+    r"|[0-9]{0,9}(?:\.[0-9]{0,18})?[eE][+-]?0*[0-2]?[0-9])$"
+)
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+# A number too large comes back as infinity, one too small as zero, and `nan(1)` as NaN.
+_SPECIAL_FLOAT_REGEX = r"(?i)^[+-]?(?:inf(?:inity)?|nan|[0.]+(?:e[+-]?[0-9]+)?)$"
+
+
+def _spellings(*words: str) -> list[str]:
+    """Each word in lower and upper case and capitalised: what CSV files have."""
+    return sorted({form for w in words for form in (w, w.upper(), w.capitalize())})
+
+
+TRUE_VALUES = _spellings("t", "true", "y", "yes", "on", "1")
+FALSE_VALUES = _spellings("f", "false", "n", "no", "off", "0")
+
+_BINARY = r"^\\x(?:[0-9A-Fa-f]{2})*$"
+# Values of which the form alone says that they convert: nearly all there are.
+_MONTH_AND_DAY = r"-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
+_DATE = rf"^[12][0-9]{{3}}{_MONTH_AND_DAY}"
+_TIME = r"[ T](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
+_GOOD = {
+    "boolean": f"^(?:{'|'.join([*TRUE_VALUES, *FALSE_VALUES])})$",
+    "tinyint": r"^[+-]?[0-9]{1,2}$",
+    "smallint": r"^[+-]?[0-9]{1,4}$",
+    "int": r"^[+-]?[0-9]{1,9}$",
+    "bigint": r"^[+-]?[0-9]{1,18}$",
+    "float": r"^-?[0-9]{1,12}(?:\.[0-9]{1,12})?$",
+    "double": r"^-?[0-9]{1,15}(?:\.[0-9]{1,15})?$",
+    "date": _DATE + "$",
+    "timestamp": _DATE + _TIME + r"(?:Z|[+-](?:0[0-9]|1[0-3])(?::?[0-5][0-9])?)?$",
+    "timestamp_ntz": _DATE + _TIME + "$",
+    "binary": _BINARY,
+}
+
+# Values of any other form do not convert. What is in neither class is tried, once each.
+_POSSIBLE_DATE = r"[0-9]{4,7}-[0-9]{2}-[0-9]{2}.*"
+_POSSIBLE_NUMBER = r"[+-]?[.0-9]+(?:[eE][+-]?[0-9]+)?"
+_POSSIBLE_FLOAT = rf"(?:{_POSSIBLE_NUMBER}|[+-]?(?:inf.*|nan.*|INF.*|NAN.*|[IiNn].*))"
+_POSSIBLE = {
+    "boolean": r"[A-Za-z01]{1,5}",
+    **dict.fromkeys(INTEGERS, r"[+-]?[0-9]+"),
+    **dict.fromkeys(("float", "double"), _POSSIBLE_FLOAT),
+    "decimal": _POSSIBLE_NUMBER,
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), _POSSIBLE_DATE),
+    "binary": r"\\x.*",
+}
+
+
+def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Exact decimals from `12.30`, `.5`, `+7`, `1.2e3`; NULL stays NULL.
+
+    Raises ValueError for a number with more digits before the point than precision less scale,
+    for one with a digit other than 0 behind the scale, which PostgreSQL would round, and for
+    `NaN` and `Infinity`, which no decimal of Spark's holds.
+    """
+    longest = pc.max(pc.binary_length(text)).as_py() or 0
+    buffer = text.buffers()[2]
+    data = b"" if buffer is None else buffer.to_pybytes()
+    # Perhaps there is one only beside this slice of the texts.
+    if b"e" not in data and b"E" not in data:
+        # Without an exponent a text of n characters is less than 10**n, and reckoned with as an
+        # integer of at most n digits and the scale.
+        if longest <= _DECIMAL_DIGITS - kind.scale:
+            return pc.cast(text, kind)
+        if longest <= WIDE_DIGITS - kind.scale:
+            return through_wide(text, kind)
+    cast = partial(through_wide, kind=kind)
+    return cast_by_form(text, _USUAL_DECIMAL_REGEX, cast, _read_decimal, kind)
+
+
+def through_wide(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts or numbers as decimals, by way of one with more digits that can't overflow."""
+    # The second cast checks the precision.
+    return pc.cast(pc.cast(values, pa.decimal256(WIDE_DIGITS, kind.scale)), kind)
+
+
+def _read_decimal(text: str, kind: pa.DataType) -> decimal.Decimal:
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError("not a decimal")
+    exact = decimal.Context(prec=kind.precision, traps=[decimal.InvalidOperation, decimal.Inexact])
+    try:
+        # The constructor keeps every digit; to quantize is to check precision and scale.
+        number = decimal.Decimal(text, exact)
+        return number.quantize(decimal.Decimal(1).scaleb(-kind.scale, exact), context=exact)
+    except decimal.DecimalException as exc:
+        raise ValueError("not a number of the decimal's precision and scale") from exc
+
+
+def to_float(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The nearest floating-point numbers; `NaN`, `inf` and `Infinity` in any case.
+
+    Raises ValueError for a number out of range as PostgreSQL does: too large for the type, or
+    not 0 but too small to be told from it. NULL stays NULL.
+    """
+    values = pc.cast(text, kind)
+    special = is_special(values)
+    if pc.any(special).as_py():
+        written = pc.unique(pc.filter(text, special))
+        if not pc.all(pc.match_substring_regex(written, _SPECIAL_FLOAT_REGEX)).as_py():
+            raise ValueError("a number out of range")
+    return values
+
+
+def is_special(values: pa.Array) -> pa.Array:
+    """Which values pyarrow may have made of something else: infinities, NaN and zeros."""
+    return pc.or_(pc.invert(pc.is_finite(values)), pc.equal(values, pa.scalar(0, values.type)))
+
+
+def convert(text: pa.Array, data_type: str) -> pa.Array:
+    """A column of text as values of its type; NULL stays NULL.
+
+    White space around a value is ignored, as in PostgreSQL, but kept in strings. Raises
+    ValueError if any value is not of the type.
+    """
+    if data_type == "string":
+        return text
+    converter, arrow_kind = _CONVERTERS[data_type.partition("(")[0]], arrow_type(data_type)
+    if converter in _AT_ONCE:
+        # All such columns come here: spare those that have no white space the pass over it.
+        with contextlib.suppress(ValueError):
+            return _AT_ONCE[converter](text, arrow_kind)
+    return converter(pc.ascii_trim_whitespace(text), arrow_kind)
+
+
+def _to_boolean(text: pa.Array, _: pa.DataType) -> pa.Array:
+    true = pc.is_in(text, value_set=pa.array(TRUE_VALUES))
+    known = pc.or_(true, pc.is_in(text, value_set=pa.array(FALSE_VALUES)))
+    _require(pc.or_(known, pc.is_null(text)))
+    return null_where(true, text)
+
+
+def _to_integer(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    # Without the check pyarrow reads 0xff, as -1 if that is what fits.
+    _require(pc.match_substring_regex(text, r"^[+-]?[0-9]+$"))
+    return pc.cast(pc.replace_substring_regex(text, r"^\+", ""), kind)
+
+
+def _to_binary(text: pa.Array, _: pa.DataType) -> pa.Array:
+    _require(pc.match_substring_regex(text, _BINARY))
+    digits = pc.utf8_slice_codeunits(pc.fill_null(text, "\\x"), 2)
+    data = bytes.fromhex(data_of(digits).to_pybytes().decode())
+    ends = running_total(pc.shift_right(pc.binary_length(digits), pa.scalar(1, pa.int32())))
+    buffers = [None, ends.buffers()[1], pa.py_buffer(data)]
+    return null_where(pa.Array.from_buffers(pa.binary(), len(text), buffers), text)
+
+
+def _require(holds: pa.Array) -> None:
+    # NULL says nothing about a value; an empty or all-NULL column has nothing wrong.
+    if pc.all(holds, min_count=0).as_py() is False:
+        raise ValueError("a value is not of the column's type")
+
+
+_Converter = Callable[[pa.Array, Any], pa.Array]
+_AT_ONCE: dict[_Converter, _Converter] = {
+    to_decimal: to_decimal,
+    to_float: to_float,
+    to_timestamp: to_timestamp_at_once,
+}
+_CONVERTERS: dict[str, _Converter] = {
+    "boolean": _to_boolean,
+    **dict.fromkeys(INTEGERS, _to_integer),
+    **dict.fromkeys(("float", "double"), to_float),
+    "decimal": to_decimal,
+    "date": to_date,
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), to_timestamp),
+    "binary": _to_binary,
+}
+
+
+def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | None]:
+    """The column with NULL for values that are not of the type, and a mask of those, if any."""
+    with contextlib.suppress(ValueError):
+        return convert(text, data_type), None
+    sure = pc.match_substring_regex(text, good_form(data_type))
+    unsure = pc.unique(pc.filter(text, pc.invert(sure)))
+    possible = unsure.filter(pc.match_substring_regex(unsure, possible_form(data_type)))
+    known = _converted(pc.if_else(sure, text, pa.scalar(None, pa.string())), data_type)
+    tried = _converted(possible, data_type)
+    values = pc.coalesce(known, tried.take(pc.index_in(text, value_set=possible)))
+    return values, pc.and_(text.is_valid(), values.is_null())
+
+
+def possible_form(data_type: str) -> str:
+    """A regular expression that every value of the type matches, and perhaps others."""
+    form = _POSSIBLE[data_type.partition("(")[0]]
+    return rf"(?s)^[ \t\n\x0b\f\r]*{form}[ \t\n\x0b\f\r]*$"
+
+
+def good_form(data_type: str) -> str:
+    """A regular expression that only values of the type match, and nearly all of them."""
+    if not data_type.startswith("decimal"):
+        return _GOOD[data_type]
+    kind = arrow_type(data_type)
+    digits = kind.precision - kind.scale
+    whole = f"[0-9]{{1,{digits}}}" if digits else "0"
+    return rf"^[+-]?{whole}(?:\.[0-9]{{0,{kind.scale}}})?$"
+
+
+def _converted(values: pa.Array, data_type: str) -> pa.Array:
+    """The values, NULL for those that do not convert; by halving: few are bad, or few distinct."""
+    with contextlib.suppress(ValueError):
+        return convert(values, data_type)
+    if len(values) <= 1:
+        return pa.nulls(len(values), arrow_type(data_type))
+    half = len(values) // 2
+    halves = values[:half], values[half:]
+    return pa.concat_arrays([_converted(part, data_type) for part in halves])

@@ -1,0 +1,192 @@
+"""The interface of a format of source objects, how they are read, and what is read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.formats.read.chunks import RecordTooLarge
+from dbt.adapters.mzs3.formats.read.columns import Column, arrow_type
+from dbt.adapters.mzs3.formats.read.encoding import UTF_8, readable_text
+from dbt.adapters.mzs3.formats.read.object_error import ObjectError
+from dbt.adapters.mzs3.formats.read.stream import ObjectReader
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+FORMAT_NAMES = CSV, AVRO, PARQUET, JSONL = ("csv", "avro", "parquet", "jsonl")
+EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
+HEADER_MATCHES = (EXACT, REORDER, SUBSET)
+FAIL, SKIP_OBJECT, REJECT = "fail", "skip_object", "reject"
+ON_HEADER_MISMATCH = (FAIL, SKIP_OBJECT)
+ON_BAD_ROW = (FAIL, REJECT)
+
+MAX_RAW_BYTES = 1024 * 1024
+"""How much of a rejected record is kept as its raw text."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How objects are read, and what is done with those that are not as declared.
+
+    `max_rejects` is for one run, None for any number; `encoding` a name that `codecs` gives.
+    """
+
+    header_match: str = EXACT
+    on_header_mismatch: str = FAIL
+    on_bad_row: str = FAIL
+    max_rejects: int | None = None
+    encoding: str = UTF_8
+
+    @property
+    def skips(self) -> bool:
+        """Whether an object with another header is left out."""
+        return self.on_header_mismatch == SKIP_OBJECT
+
+    @property
+    def rejects(self) -> bool:
+        """Whether a record that is not right is set aside."""
+        return self.on_bad_row == REJECT
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """One version of an object, that which was listed; others are refused."""
+
+    client: S3Client
+    bucket: str
+    key: str
+    etag: str
+    size: int
+
+    def open(self, span: tuple[int, int] | None = None) -> ObjectReader:
+        """The object, or a span of its bytes, from front to back; to be closed."""
+        return ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
+
+    def part(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to the one before `end`, fetched now. Raises ObjectError."""
+        with contextlib.closing(self.open((start, end))) as reader:
+            return reader.rest()
+
+
+@dataclass(frozen=True)
+class RecordField:
+    """A field of an object's records; `words` is its type as messages call it.
+
+    `own` is the type of columns that has just the same values, `void` for a field that is always
+    NULL, None if no column can have its values. `also` are types, without their parameters, that
+    such a field can be read as beside those of `own`.
+    """
+
+    name: str
+    words: str
+    own: str | None
+    also: ClassVar[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A record that is not right: its number among `Records`, from 0, its place, what is wrong."""
+
+    number: int
+    line: int
+    byte: int
+    raw: str
+    column: str | None
+    error: str
+
+
+def raw_text(raw: bytes, encoding: str) -> str:
+    """A rejected record's text without its line end, cut if it is very long."""
+    if len(raw) <= MAX_RAW_BYTES:
+        return readable_text(raw.removesuffix(b"\n").removesuffix(b"\r"), encoding)
+    end = MAX_RAW_BYTES
+    while raw[end] & 0xC0 == 0x80 and MAX_RAW_BYTES - end < 4:
+        end -= 1  # not inside a character
+    return readable_text(raw[:end], encoding)
+
+
+@dataclass(frozen=True)
+class Records:
+    """The next `count` records of an object: good ones as rows of `batch`, and rejects.
+
+    `numbers` are those of the good ones among all of these, from 0; None if all are good.
+    `length` is that of a chunk of CSV to the end of these; the rest is for the next chunk.
+    """
+
+    batch: pa.RecordBatch
+    count: int
+    numbers: pa.Array | None = None
+    rejects: tuple[Reject, ...] = ()
+    length: int = 0
+
+
+def rest_rejected(large: RecordTooLarge, columns: Sequence[Column], encoding: str) -> Records:
+    """One reject for a record too large to be held, and all that follows it in its object."""
+    assert large.line is not None and large.byte is not None
+    arrays = [pa.array([], arrow_type(column.data_type)) for column in columns]
+    no_rows = pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
+    error = f"{large.problem} All that follows in the object is rejected with it"
+    raw = raw_text(large.start, encoding)
+    reject = Reject(0, large.line, large.byte, raw, None, error)
+    return Records(no_rows, 1, pa.array([], pa.int64()), (reject,))
+
+
+class ObjectDecoder(Protocol):
+    """Reads all records of objects, in their order, as the source's columns.
+
+    One decoder is kept for all objects of a task. It holds a part of an object whose size does not
+    depend on the object's.
+    """
+
+    def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
+        """The records of one object. Without an error it was read to its end.
+
+        Raises HeaderProblem, before the first record, for a header that is not right: malformed,
+        with other names, or with types that can't be read; ObjectError for anything else.
+        """
+
+    def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
+        """All records of small objects as one batch, and how many each object has.
+
+        None where they have to be read one by one, as anything may be wrong with one of them.
+        """
+
+
+class ObjectFormat(Protocol):
+    """A format of objects: reads their headers, and makes decoders of their records."""
+
+    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
+        """The object's header, None if it is empty. Reads no more of it than it needs.
+
+        Raises ObjectError.
+        """
+
+    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
+        """A decoder for a source with this pinned header, and a column for each of its names."""
+
+
+def read_fields(
+    form: ObjectFormat, stored: StoredObject, source: str
+) -> tuple[RecordField, ...] | None:
+    """The object's header; None if it is empty. Raises SourceError, which names the source."""
+    try:
+        return form.fields(stored)
+    except ObjectError as problem:
+        raise SourceError(problem.text(stored.bucket, stored.key, source)) from problem
+
+
+def too_many_rejects(source: str, limit: int, first: str) -> str:
+    """The error of a run that would reject more records than `limit`; `first` describes one."""
+    noun = "record was" if limit == 0 else "records were"
+    more_than = "a" if limit == 0 else f"more than {limit}"
+    return (
+        f"{source}: {more_than} {noun} rejected, and max_rejects is {limit}; nothing of this run "
+        f"is committed. The first: {first}. Correct or remove the objects, or raise max_rejects, "
+        "then run again"
+    )

@@ -1,0 +1,353 @@
+"""JSON lines as a format of objects: each line is a record, whose keys are the columns' names.
+
+pyarrow reads what it reads exactly, a chunk at a time; any other chunk is read line by line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.formats.read.chunks import (
+    BLOCK_BYTES,
+    BOM,
+    Chunk,
+    Chunks,
+    RecordTooLarge,
+)
+from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, arrow_type
+from dbt.adapters.mzs3.formats.read.compression import plain_reader
+from dbt.adapters.mzs3.formats.read.convert import convert, convert_good
+from dbt.adapters.mzs3.formats.read.encoding import UTF_8
+from dbt.adapters.mzs3.formats.read.format import (
+    SUBSET,
+    ObjectDecoder,
+    Reading,
+    RecordField,
+    Records,
+    Reject,
+    StoredObject,
+    raw_text,
+    rest_rejected,
+)
+from dbt.adapters.mzs3.formats.read.header import malformed_header, name_difference
+from dbt.adapters.mzs3.formats.read.joined import whole_text
+from dbt.adapters.mzs3.formats.read.json_chunks import read_lines
+from dbt.adapters.mzs3.formats.read.json_records import (
+    ARRAY,
+    BOOLEAN,
+    NULL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    MalformedLine,
+    RecordReader,
+    Value,
+)
+from dbt.adapters.mzs3.formats.read.object_error import (
+    FIX_OBJECT,
+    HEADER,
+    ObjectError,
+    not_of_type,
+    shown,
+)
+from dbt.adapters.mzs3.formats.read.stream import Read
+from dbt.adapters.mzs3.formats.read.typed import VOID
+
+FIRST_READ_BYTES = 64 * 1024
+PART_BYTES = 64 * 1024
+
+_NUMBERS = (*INTEGERS, "decimal", "float", "double")
+# What a column can be read from beside NULL: of a string by the rules of a CSV's fields.
+_KINDS = {
+    "string": (STRING, OBJECT, ARRAY),
+    "boolean": (STRING, BOOLEAN),
+    **dict.fromkeys(_NUMBERS, (STRING, NUMBER)),
+}
+_NATIVE = ("boolean", *_NUMBERS)
+_OTHER_TYPE = "; or declare another data_type for the column"
+_BIGINT = re.compile(r"-?[0-9]{1,18}")
+_WHOLE = re.compile(r"-?[0-9]{1,38}")
+
+
+class _OtherKeys(MalformedLine):
+    """A record that has other keys than the header."""
+
+
+class NumberField(RecordField):
+    """A number, which other records may have with other digits."""
+
+    also = _NUMBERS
+
+
+@dataclass(frozen=True)
+class JsonLinesFormat:
+    """JSON lines of one compression; each record has names of its own."""
+
+    compression: str
+    reading: Reading
+
+    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
+        """The keys of the first record and what they can be; None if there is no record.
+
+        Raises ObjectError.
+        """
+        with contextlib.closing(stored.open()) as reader:
+            for chunk in self.chunks(reader.read, stored.key, FIRST_READ_BYTES):
+                for line in _lines(chunk):
+                    try:
+                        return _fields(line.raw)
+                    except MalformedLine as exc:
+                        raise malformed_header(str(exc), line.number, line.byte) from exc
+        return None
+
+    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
+        """See `ObjectFormat`; there is always a header."""
+        assert header is not None
+        return _ObjectDecoder(self, JsonDecoder(header, columns, self.reading))
+
+    def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
+        """The chunks of the object at `key`, of which `read` gives the bytes."""
+        text = plain_reader(read, key, self.compression, None)
+        return Chunks(text, None, block_bytes=block_bytes)
+
+
+def _fields(raw: bytes) -> tuple[RecordField, ...]:
+    pairs = RecordReader()(raw)
+    names = [name for name, _ in pairs]
+    if not names:
+        raise MalformedLine("the record has no key")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise MalformedLine(f"the record has the key {shown(twice)} twice")
+    return tuple(_field(name, *value) for name, value in pairs)
+
+
+def _field(name: str, kind: str, text: str | None) -> RecordField:
+    if kind == NULL:
+        return RecordField(name, kind, VOID)
+    if kind == BOOLEAN:
+        return RecordField(name, kind, "boolean")
+    if kind != NUMBER:
+        return RecordField(name, kind, "string")
+    assert text is not None
+    whole = "bigint" if _BIGINT.fullmatch(text) else "decimal(38,0)"
+    return NumberField(name, kind, whole if _WHOLE.fullmatch(text) else "double")
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line that is not blank, its number in the object from 1, and where it starts."""
+
+    raw: bytes
+    number: int
+    byte: int
+
+
+def _lines(chunk: Chunk) -> Iterator[_Line]:
+    byte = chunk.byte
+    for number, raw in enumerate(chunk.data.split(b"\n"), chunk.line):
+        if raw.strip(b" \t\r"):
+            yield _Line(raw, number, byte)
+        byte += len(raw) + 1
+
+
+def _parts(chunk: Chunk) -> Iterator[Chunk]:
+    """The chunk cut behind newlines, so that few good records are near a bad one."""
+    start, line = 0, chunk.line
+    while start < len(chunk.data):
+        end = chunk.data.find(b"\n", start + PART_BYTES) + 1 or len(chunk.data)
+        data = chunk.data[start:end]
+        yield Chunk(data, chunk.byte + start, line)
+        start, line = end, line + data.count(b"\n")
+
+
+def _joined(parts: Sequence[Records]) -> Records:
+    """The records of parts that follow each other."""
+    numbers: list[pa.Array] = []
+    rejects: list[Reject] = []
+    count = 0
+    for part in parts:
+        own = pa.arange(0, part.count) if part.numbers is None else part.numbers
+        numbers.append(pc.add(own, pa.scalar(count, pa.int64())))
+        rejects += [replace(one, number=count + one.number) for one in part.rejects]
+        count += part.count
+    batch = pa.concat_batches([part.batch for part in parts])
+    return Records(batch, count, pa.concat_arrays(numbers), tuple(rejects))
+
+
+@dataclass(frozen=True)
+class _ObjectDecoder:
+    """Decodes objects by the decoder of a task."""
+
+    form: JsonLinesFormat
+    decoder: JsonDecoder
+
+    def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
+        with contextlib.closing(stored.open()) as reader:
+            try:
+                for chunk in self.form.chunks(reader.read, stored.key, BLOCK_BYTES):
+                    yield self.decoder.decode(chunk)
+            except RecordTooLarge as large:
+                if not self.form.reading.rejects:
+                    raise
+                yield rest_rejected(large, self.decoder.columns, UTF_8)
+
+    def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
+        """See `ObjectDecoder`: a line is the same in its object and among all of them."""
+        texts: list[bytes] = []
+        counts: list[int] = []
+        for stored in objects:
+            try:
+                text = whole_text(stored, self.form.compression, UTF_8)
+            except ObjectError:
+                return None
+            if text is None:
+                return None
+            text = text.removeprefix(BOM)
+            texts.append(text if text.endswith(b"\n") or not text else text + b"\n")
+            counts.append(texts[-1].count(b"\n"))
+        batch = self.decoder.all_good(b"".join(texts))
+        # With a blank line there are fewer records.
+        return None if batch is None or batch.num_rows != sum(counts) else (batch, counts)
+
+
+class JsonDecoder:
+    """Decodes chunks of one source's objects to batches of its columns, in order.
+
+    Keep one for all objects of a task: it learns how their values are written, and whether to
+    expect what pyarrow does not read.
+    """
+
+    def __init__(self, header: Sequence[str], columns: Sequence[Column], reading: Reading) -> None:
+        self._header = header
+        self._names = frozenset(header)
+        self.columns = columns
+        self._reading = reading
+        families = [column.data_type.partition("(")[0] for column in columns]
+        self._kinds = [_KINDS.get(family, (STRING,)) for family in families]
+        self._native = [family in _NATIVE for family in families]
+        # Columns that are strings in the objects, and converted by us.
+        self._as_text = [not native for native in self._native]
+        self._has_nested = False
+        self._expects_others = False
+        self._read_record = RecordReader()
+
+    def decode(self, chunk: Chunk) -> Records:
+        """The chunk's records. Raises ObjectError for a bad one that is not to be rejected."""
+        # One chunk that is not read as a whole is seldom alone: the next is not tried in vain.
+        batch = None if self._expects_others else self.all_good(chunk.data)
+        if batch is not None:
+            return Records(batch, batch.num_rows)
+        parts = [self._part(part) for part in _parts(chunk)]
+        self._expects_others = any(part.numbers is not None for part in parts)
+        return _joined(parts)
+
+    def _part(self, chunk: Chunk) -> Records:
+        batch = self.all_good(chunk.data)
+        return self._one_by_one(chunk) if batch is None else Records(batch, batch.num_rows)
+
+    def all_good(self, data: bytes) -> pa.RecordBatch | None:
+        """The records as pyarrow reads them; None if it may not read them all exactly."""
+        types = {
+            name: pa.string() if as_text else arrow_type(column.data_type)
+            for name, column, as_text in zip(
+                self._header, self.columns, self._as_text, strict=True
+            )
+        }
+        others = self._reading.header_match == SUBSET
+        arrays = read_lines(data, types, others=others, nested=self._has_nested)
+        if arrays is None:
+            return None
+        with contextlib.suppress(ValueError):
+            return self._batch(
+                convert(array, column.data_type) if as_text else array
+                for array, column, as_text in zip(arrays, self.columns, self._as_text, strict=True)
+            )
+        return None
+
+    def _one_by_one(self, chunk: Chunk) -> Records:
+        """The chunk's records, each line read by itself, and converted all at once."""
+        lines = list(_lines(chunk))
+        bad: dict[int, tuple[str | None, str]] = {}
+        other_keys: set[int] = set()
+        numbers: list[int] = []
+        values: list[Sequence[Value]] = []
+        for number, line in enumerate(lines):
+            try:
+                values.append(self._values(line.raw))
+                numbers.append(number)
+            except MalformedLine as exc:
+                bad[number] = None, str(exc)
+                if isinstance(exc, _OtherKeys):
+                    other_keys.add(number)
+        arrays, wrong = self._converted(numbers, values)
+        bad |= wrong
+        rejects = tuple(_reject(number, lines[number], *bad[number]) for number in sorted(bad))
+        if bad and not self._reading.rejects:
+            first = rejects[0]
+            advice = _OTHER_TYPE if first.number in wrong else ""
+            where = {"line": first.line, "byte": first.byte}
+            cause = HEADER if first.number in other_keys else ""
+            raise ObjectError(first.error, FIX_OBJECT + advice, cause=cause, **where)
+        if wrong:
+            good = pa.array([number not in wrong for number in numbers], pa.bool_())
+            arrays = [array.filter(good) for array in arrays]
+            numbers = [number for number in numbers if number not in wrong]
+        return Records(self._batch(arrays), len(lines), pa.array(numbers, pa.int64()), rejects)
+
+    def _values(self, raw: bytes) -> Sequence[Value]:
+        """The columns' values. Raises MalformedLine, also for other keys than the pinned ones."""
+        pairs = self._read_record(raw)
+        found = dict(pairs)
+        match = self._reading.header_match
+        fits = found.keys() >= self._names if match == SUBSET else found.keys() == self._names
+        if not fits or len(found) < len(pairs):
+            difference = name_difference([name for name, _ in pairs], self._header, match)
+            if difference is not None:
+                raise _OtherKeys(f"the record has other keys than the header: {difference}")
+        return [found[name] for name in self._header]
+
+    def _converted(
+        self, numbers: Sequence[int], values: Sequence[Sequence[Value]]
+    ) -> tuple[list[pa.Array], dict[int, tuple[str | None, str]]]:
+        """The columns, NULL where a value is bad; of bad records the first such column."""
+        arrays: list[pa.Array] = []
+        wrong: dict[int, tuple[str | None, str]] = {}
+        for place, column in enumerate(self.columns):
+            cells = [row[place] for row in values]
+            kinds = {kind for kind, _ in cells}
+            self._learn(place, kinds)
+            fits = {NULL, *self._kinds[place]}
+            texts = [text if kind in fits else None for kind, text in cells]
+            array, is_bad = convert_good(pa.array(texts, pa.string()), column.data_type)
+            arrays.append(array)
+            rows = set() if is_bad is None else set(pc.indices_nonzero(is_bad).to_pylist())
+            if not kinds <= fits:
+                rows |= {row for row, (kind, _) in enumerate(cells) if kind not in fits}
+            for row in rows:
+                kind, text = cells[row]
+                assert text is not None
+                value = shown(text, quoted=kind == STRING)
+                error = not_of_type(column.name, value, column.data_type)
+                wrong.setdefault(numbers[row], (column.name, error))
+        return arrays, wrong
+
+    def _learn(self, place: int, kinds: set[str]) -> None:
+        """Notes how a column's values are written."""
+        kinds = kinds - {NULL}
+        if self._native[place] and kinds:
+            self._as_text[place] = kinds == {STRING}
+        self._has_nested |= not kinds.isdisjoint((OBJECT, ARRAY))
+
+    def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self.columns])
+
+
+def _reject(number: int, line: _Line, column: str | None, error: str) -> Reject:
+    return Reject(number, line.number, line.byte, raw_text(line.raw, UTF_8), column, error)

@@ -1,0 +1,261 @@
+"""Formats whose objects have a schema: fields with types, read as a source's columns."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.formats.read.columns import (
+    ARROW_TYPES,
+    INTEGERS,
+    MAX_PRECISION,
+    Column,
+    arrow_type,
+    canonical_type,
+)
+from dbt.adapters.mzs3.formats.read.convert import convert, through_wide
+from dbt.adapters.mzs3.formats.read.format import (
+    ObjectDecoder,
+    Reading,
+    RecordField,
+    Records,
+    StoredObject,
+)
+from dbt.adapters.mzs3.formats.read.header import FIX_HEADER, layout_of
+from dbt.adapters.mzs3.formats.read.object_error import (
+    FIX_OBJECT,
+    HEADER,
+    HeaderProblem,
+    ObjectError,
+    not_of_type,
+    shown,
+)
+
+VOID = "void"
+FIX_FILE = (
+    "Write it again, or remove it, or narrow `pattern` so that it is left out, then run again"
+)
+# Beside its own type and, for a text, all of them: what a field of a type can be read as.
+_OTHERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(INTEGERS, (*INTEGERS, "decimal", "float", "double")),
+    "decimal": (*INTEGERS, "decimal"),
+    "float": ("double",),
+    "timestamp_ntz": ("timestamp",),
+    "binary": ("string",),
+}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAYS_OF_FOUR_DIGITS = (-719_162, 2_932_897)  # from 0001-01-01 to before 10000-01-01
+_OWN = {
+    **{kind: name for name, kind in ARROW_TYPES.items()},
+    pa.null(): VOID,
+    pa.uint8(): "smallint",
+    pa.uint16(): "int",
+    pa.uint32(): "bigint",
+    pa.uint64(): "decimal(20,0)",
+    pa.float16(): "float",
+    pa.date64(): "date",
+    **dict.fromkeys((pa.large_string(), pa.string_view()), "string"),
+    **dict.fromkeys((pa.large_binary(), pa.binary_view()), "binary"),
+}
+
+
+def other_file(name: str, kind: str) -> HeaderProblem:
+    """The problem of an object that begins as another kind of file than the format `name`."""
+    return HeaderProblem(f"it is not valid {name} (it is {kind})", FIX_FILE)
+
+
+TypedFile = tuple[Sequence[RecordField], Callable[[Sequence[int]], Iterator[list[pa.Array]]]]
+"""An object that is open to be read: the fields of its schema, and a reader of all records.
+
+The reader takes positions of fields and gives the fields' values, some records at a time, in
+their order. Raises ObjectError.
+"""
+
+
+@dataclass(frozen=True)
+class TypedFormat:
+    """A format of objects whose header is a schema; an empty object has neither.
+
+    `opened` opens an object that is not empty. It raises ObjectError, also in its context.
+    """
+
+    reading: Reading
+    opened: Callable[[StoredObject], AbstractContextManager[TypedFile]]
+
+    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
+        """The fields of the object's schema. Raises ObjectError."""
+        if stored.size == 0:
+            return None
+        with self.opened(stored) as (fields, _):
+            return tuple(fields)
+
+    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
+        """See `ObjectFormat`; there is always a header."""
+        assert header is not None
+        return _TypedDecoder(self, header, columns)
+
+
+@dataclass(frozen=True)
+class _TypedDecoder:
+    """Decodes objects that have this header to batches of the columns."""
+
+    form: TypedFormat
+    header: tuple[str, ...]
+    columns: Sequence[Column]
+
+    def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
+        if stored.size == 0:
+            return
+        with self.form.opened(stored) as (fields, batches):
+            match = self.form.reading.header_match
+            positions = positions_of(fields, self.header, self.columns, match)
+            own_types = [str(fields[position].own) for position in positions]
+            done = 0
+            for values in batches(positions):
+                records = typed_records(values, own_types, self.columns, done)
+                yield records
+                done += records.count
+
+    def together(self, _: Sequence[StoredObject]) -> None:
+        """None: each object has a schema of its own."""
+
+
+def positions_of(
+    fields: Sequence[RecordField], header: Sequence[str], columns: Sequence[Column], match: str
+) -> tuple[int, ...]:
+    """Where the columns are among an object's fields; `match` is the source's header_match.
+
+    Raises HeaderProblem for other names, and for types that can't be read as the columns.
+    """
+    positions = layout_of([field.name for field in fields], header, match).fields
+    found = misfits([fields[position] for position in positions], columns)
+    if found:
+        problem = f"its fields are not as declared: {'; '.join(found)}"
+        raise HeaderProblem(problem, FIX_HEADER, cause=HEADER)
+    return positions
+
+
+def typed_records(
+    values: Sequence[pa.Array], own_types: Sequence[str], columns: Sequence[Column], before: int
+) -> Records:
+    """The columns from their fields' values; the object has `before` records before these.
+
+    Raises ObjectError at the first record with a value that is not of its column's type.
+    """
+    pairs = list(zip(values, own_types, [c.data_type for c in columns], strict=True))
+    try:
+        arrays = [convert_typed(*pair) for pair in pairs]
+    except ValueError:
+        record, position = min((_first_bad(*one), place) for place, one in enumerate(pairs))
+        column, value = columns[position], _shown(values[position][record])
+        text = not_of_type(column.name, value, column.data_type)
+        raise ObjectError(text, FIX_OBJECT, record=before + record + 1) from None
+    batch = pa.RecordBatch.from_arrays(arrays, names=[c.name for c in columns])
+    return Records(batch, batch.num_rows)
+
+
+def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
+    """The values of a field of type `own`, converted to a type that it can be read as.
+
+    A text is read as CSV's are. Raises ValueError if a value is not of the type, or would not
+    be the same in it.
+    """
+    kind = arrow_type(data_type)
+    if own == VOID:
+        return pa.nulls(len(values), kind)
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if not (own.startswith("decimal") and pa.types.is_decimal(values.type)):
+        values = pc.cast(values, arrow_type(own))
+    if own == "string":
+        values.validate(full=True)  # Parquet's strings may be any bytes
+        return convert(values, data_type)
+    if not pa.types.is_decimal(kind):
+        return pc.cast(values, kind)
+    if values.type == kind:
+        # A file may have more digits than it says.
+        values.validate(full=True)
+        return values
+    if pa.types.is_integer(values.type):
+        values = pc.cast(values, pa.int64())
+    return through_wide(values, kind)
+
+
+def _first_bad(values: pa.Array, own: str, data_type: str) -> int:
+    """The position of the first value that is not of the type; the end if all are."""
+
+    def fails(position: int) -> bool:
+        with suppress(ValueError):
+            convert_typed(values.slice(0, position + 1), own, data_type)
+            return False
+        return True
+
+    return bisect_left(range(len(values)), True, key=fails)
+
+
+def _shown(value: pa.Scalar) -> str:
+    """A value as a message shows it: texts and bytes in quotes, numbers and times without."""
+    if isinstance(value, pa.DictionaryScalar | pa.ExtensionScalar):
+        value = value.value
+    kind = value.type
+    if isinstance(value, pa.BinaryScalar):  # so are all texts
+        raw: bytes = value.as_buffer().to_pybytes()
+        with suppress(UnicodeDecodeError):
+            return shown(raw.decode() if own_type(kind) == "string" else raw)
+        return shown(raw)
+    if pa.types.is_date64(kind):
+        value = pc.cast(value, pa.timestamp("ms"))  # shows a time of day, if that's what is wrong
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        value = pc.cast(value, pa.timestamp(kind.unit, tz="UTC"))  # whatever the zone's name
+    if pa.types.is_timestamp(value.type) and not _has_four_digits(value):
+        return f"{value.value} {value.type.unit} since 1970"
+    return shown(pc.cast(value, pa.string()).as_py(), quoted=False)
+
+
+def _has_four_digits(time: pa.Scalar) -> bool:
+    """Whether the year is one of 1 to 9999: pyarrow writes others as times that are not theirs."""
+    first, end = (day * 86_400 * _PER_SECOND[time.type.unit] for day in _DAYS_OF_FOUR_DIGITS)
+    return bool(first <= time.value < end)
+
+
+def own_type(kind: pa.DataType) -> str | None:
+    """The column type that has just the values of an Arrow type, `void` for NULL alone.
+
+    None for types that no column can have. Times are in microseconds; one with digits behind
+    those is a value that its column can't have.
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        return own_type(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return own_type(kind.value_type)
+    if pa.types.is_decimal(kind):
+        fits = kind.precision <= MAX_PRECISION and 0 <= kind.scale <= kind.precision
+        return canonical_type(f"decimal({kind.precision},{kind.scale})") if fits else None
+    if pa.types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    if pa.types.is_fixed_size_binary(kind):
+        return "binary"
+    return _OWN.get(kind)
+
+
+def can_be_read_as(own: str | None, data_type: str) -> bool:
+    """Whether fields of type `own` may be read as a column type, every value unchanged."""
+    family, wanted = (text.partition("(")[0] for text in (own or "", data_type))
+    return own in (data_type, VOID, "string") or wanted in _OTHERS.get(family, ())
+
+
+def misfits(fields: Sequence[RecordField], columns: Sequence[Column]) -> list[str]:
+    """Messages for the fields that can't be read as their columns; empty if all can."""
+    found = []
+    for field, column in zip(fields, columns, strict=True):
+        is_other = column.data_type.partition("(")[0] in field.also
+        if not (is_other or can_be_read_as(field.own, column.data_type)):
+            cannot = f"can't be read as {column.data_type}" if field.own else "no column can be"
+            words = shown(field.words, quoted=False)
+            found.append(f"{shown(field.name)} is {words}, which {cannot}")
+    return found

@@ -1,0 +1,1 @@
+"""File formats: Arrow batches as bytes."""

@@ -1,0 +1,140 @@
+"""The text of any values, nested ones included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.arrow.arrays import is_list, null_where, running_total
+from dbt.adapters.mzs3.formats.write.csv.quoting import (
+    WHITESPACE,
+    TextBytes,
+    concatenated,
+    either,
+    escapes,
+    quoted,
+    text_scalar,
+)
+from dbt.adapters.mzs3.formats.write.csv.scalars import (
+    INTERVAL_ALPHABET,
+    Formatter,
+    interval_text,
+    scalar_formatter,
+)
+from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
+
+# What makes PostgreSQL put quotes around an element, beside the empty text and the word NULL.
+ARRAY_SPECIAL = '{},"\\' + WHITESPACE
+
+# What makes Materialize put quotes around a key or a value, beside what does in arrays.
+MAP_SPECIAL = ARRAY_SPECIAL + "=>"
+
+# What makes PostgreSQL put quotes around a field, beside the empty text.
+RECORD_SPECIAL = '(),"\\' + WHITESPACE
+
+
+def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> Formatter | None:
+    """How values of a type that Spark sends are written, which mean what `logical_type` says.
+
+    None if it, or something nested in it, has no text.
+    """
+    kind = logical_type.kind
+    if kind == "interval":
+        return Formatter(interval_text, INTERVAL_ALPHABET)
+    if kind in ("plain", "variant"):
+        if is_list(data_type):
+            kind = "list"
+        elif pa.types.is_struct(data_type):
+            kind = "struct"
+        else:
+            return scalar_formatter(data_type)
+    inner = data_type if kind == "struct" else data_type.value_type
+    types = [inner] if kind == "list" else [field.type for field in inner]
+    children = logical_type.of_children(len(types))
+    found = [formatter_of(*each) for each in zip(types, children, strict=True)]
+    formatters = [formatter for formatter in found if formatter is not None]
+    if len(formatters) < len(found):
+        return None
+    write = {"list": array_text, "map": map_text, "struct": record_text}[kind]
+    return Formatter(lambda values: write(values, formatters), None, nests=kind != "struct")
+
+
+def value_text(values: pa.Array, logical_type: LogicalType = PLAIN) -> pa.Array:
+    """The values' text; TypeError for a type without one."""
+    formatter = formatter_of(values.type, logical_type)
+    if formatter is None:
+        raise TypeError(f"no text for values of type {values.type}")
+    return formatter.write(values)
+
+
+def array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
+    """Lists as `large_string`.
+
+    PostgreSQL has no arrays of arrays of different lengths, and no NULL among inner arrays; these
+    are written by the same rules, `{{1},{2,3},NULL}`.
+    """
+    (element,) = formatters
+    elements = lists.flatten()  # of this slice, and nothing from under NULL lists
+    return in_braces(lists, element_text(elements, element, ARRAY_SPECIAL))
+
+
+def element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Array:
+    """The text of values between braces, the word NULL for NULL.
+
+    Quoted are the empty text, the word NULL in any case, and what holds one of the characters
+    `special`; what is in braces itself stays as it is.
+    """
+    texts = formatter.write(values)
+    if not formatter.nests:
+        known = TextBytes(texts)
+        mask = either(known.holding(special), known.equal_to(""))
+        if b"null" in known.data.lower():
+            mask = either(mask, pc.equal(pc.ascii_upper(known.values), text_scalar("NULL")))
+        texts = quoted(texts, mask, '"', escapes('"', "\\"))
+    return pc.fill_null(texts, text_scalar("NULL"))
+
+
+def in_braces(lists: pa.Array, texts: pa.Array) -> pa.Array:
+    """`{a,b}` for each list; `texts` are those of the elements of all lists that are not NULL."""
+    lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int64()), 0)
+    joined = pc.binary_join(
+        pa.LargeListArray.from_arrays(running_total(lengths), texts), text_scalar(",")
+    )
+    # A NULL list became an empty one.
+    return null_where(concatenated("{", joined, "}"), lists)
+
+
+def map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
+    """Lists of structs `(key, value)` as `large_string`, the entries in the order they are in.
+
+    Keys and values are quoted as the elements of arrays are, and if they hold `=` or `>`. Arrays
+    and maps among them stay as they are: `{a=>{1,2}}`.
+    """
+    key, value = formatters
+    keys, values = maps.flatten().flatten()
+    entries = concatenated(
+        element_text(keys, key, MAP_SPECIAL), "=>", element_text(values, value, MAP_SPECIAL)
+    )
+    return in_braces(maps, entries)
+
+
+def record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
+    """Structs as `large_string`; a NULL field is nothing at all, an empty text is `""`."""
+    if not formatters:
+        fields = pa.repeat(text_scalar(""), len(structs))
+    else:
+        # Of this slice; what is under a NULL struct is NULL.
+        columns = zip(structs.flatten(), formatters, strict=True)
+        texts = [_quoted_field(formatter.write(values)) for values, formatter in columns]
+        fields = pc.binary_join_element_wise(
+            *texts, text_scalar(","), null_handling="replace", null_replacement=""
+        )
+    return null_where(concatenated("(", fields, ")"), structs)
+
+
+def _quoted_field(texts: pa.Array) -> pa.Array:
+    known = TextBytes(texts)
+    mask = either(known.holding(RECORD_SPECIAL), known.equal_to(""))
+    return quoted(texts, mask, '"', {'"': '""', "\\": "\\\\"})

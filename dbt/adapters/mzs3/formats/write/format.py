@@ -1,0 +1,233 @@
+"""What a file format has to do, whichever it is."""
+
+from __future__ import annotations
+
+import io
+from abc import abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.options.values import ConfigReader, choice
+
+# Large enough for Arrow's speed, small enough for a worker's memory.
+PIECE_BYTES = 8 << 20
+
+# Columns that travel with the rows to workers, and are no content.
+PART_COLUMN = "_mz_part"
+HASH_COLUMN = "_mz_hash"
+
+Content = TypeVar("Content")
+Kind = Literal["plain", "list", "struct", "map", "interval", "variant"]
+
+
+@dataclass(frozen=True)
+class LogicalType:
+    """The meaning of a column, or of a nested value, as Spark sends it.
+
+    plain: as the Arrow type says. list, struct: `children` are the element, the fields. map: a
+    list of structs `(key, value)`, sorted by key, `children` are key and value. interval: a
+    struct `(months int32, days int32, micros int64)`. variant: a string that holds JSON.
+    """
+
+    kind: Kind = "plain"
+    children: tuple[LogicalType, ...] = ()
+
+    def of_children(self, count: int) -> tuple[LogicalType, ...]:
+        """The meanings of so many nested values; plain where nothing else is said."""
+        return self.children or (PLAIN,) * count
+
+
+PLAIN = LogicalType()
+
+
+@dataclass(frozen=True)
+class ExportedColumn:
+    """A column of the query: its name, and what its values mean."""
+
+    name: str
+    logical_type: LogicalType = PLAIN
+
+
+class Sink(Protocol):
+    """Takes the bytes of one file, in order."""
+
+    @property
+    def bytes(self) -> int:
+        """How many it has taken."""
+
+    def append(self, data: memoryview) -> None:
+        """Take `data`, whose buffer must not change afterwards."""
+
+
+class SinkFile(io.RawIOBase):
+    """A file to Arrow that passes on what is written, until it is given up."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__()
+        self._sink = sink
+        self.is_given_up = False
+
+    def write(self, data: Any, /) -> int:
+        """Take bytes, or a buffer that the writer may use again."""
+        taken = bytes(data)
+        if not self.is_given_up:
+            self._sink.append(memoryview(taken))
+        return len(taken)
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+
+class OpenFile(Protocol):
+    """One file that is being written."""
+
+    def take(self, piece: Any, start: int) -> int:
+        """Write the piece's rows from `start` on, as many as fit; where the rows left begin.
+
+        If there are any, the file is full. A file without rows takes at least one.
+        """
+
+    def close(self) -> None:
+        """Write what is still held back, and the file's end."""
+
+
+@dataclass(frozen=True)
+class RowBlock(Generic[Content]):
+    """Rows as a file takes them: row i has `ends[i + 1] - ends[i]` bytes."""
+
+    content: Content
+    ends: memoryview
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def end_within(self, start: int, room: int) -> int:
+        """Where the rows from `start` on that fit into so many bytes end, by bisection."""
+        most = self.ends[start] + max(0, room)
+        return bisect_right(self.ends, most, lo=start, hi=len(self.ends)) - 1
+
+
+def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in slices of at most PIECE_BYTES, or of one row, however wide the rows are."""
+    if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
+        half = rows.num_rows // 2
+        yield from in_pieces(rows.slice(0, half))
+        yield from in_pieces(rows.slice(half))
+    else:
+        yield rows
+
+
+@dataclass(frozen=True)
+class FileWriter:
+    """Writes rows of one schema to files, whose bytes do not depend on how batches were cut.
+
+    `prepare` makes of rows what files take, which has a length; `open` begins a file.
+    """
+
+    prepare: Callable[[pa.RecordBatch], Any]
+    open: Callable[[Sink], OpenFile]
+
+    def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
+        """The rows, prepared, in pieces small enough for a worker's memory."""
+        return map(self.prepare, in_pieces(rows))
+
+
+class Format(Protocol):
+    """A file format with its options; it travels to the workers."""
+
+    @property
+    def stored(self) -> StoredAs:
+        """What files and objects are called."""
+
+    @abstractmethod
+    def writer(
+        self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
+    ) -> FileWriter:
+        """What writes rows of `schema`, under the columns' real names; sizes in bytes.
+
+        Raises ExecutorError with every column that the format has no type for.
+        """
+
+
+class StoredAs(NamedTuple):
+    """The end of files' names, such as `.csv`, and the media type of their objects."""
+
+    suffix: str
+    content_type: str
+
+
+@dataclass(frozen=True)
+class ExportFormat(Format):
+    """A format of `copy_to_s3` with its options; `registry.FORMATS` has them all.
+
+    Its fields are the options of models under the names that users give them, and hold texts,
+    flags, numbers and tuples of texts.
+    """
+
+    name: ClassVar[str]
+    """The value of the option `format`."""
+    title: ClassVar[str]
+    """What people call it."""
+    stored_as: ClassVar[Mapping[str, StoredAs]]
+    """By the value of the option `compression`, the default first."""
+    options: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    """The options of this format alone, with what converts their values or raises ValueError."""
+    reading_options: ClassVar[tuple[str, ...]] = ()
+    """Those of them that a reader has to know."""
+
+    compression: str
+
+    @classmethod
+    def read(cls, config: ConfigReader) -> ExportFormat:
+        """The format as a config asks for it; values that are wrong are noted and left out."""
+        converters = {"compression": choice(tuple(cls.stored_as)), **cls.options}
+        return cls.of(config.all(converters))
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ExportFormat:
+        """The format with these options; the others have their defaults."""
+        return cls(**{"compression": next(iter(cls.stored_as)), **given})
+
+    def own_config(self) -> dict[str, Any]:
+        """The options of this format alone, as a config spells them; `read` reads them back."""
+        values = ((key, getattr(self, key)) for key in self.options)
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in values}
+
+    @property
+    def stored(self) -> StoredAs:
+        """What files and objects are called."""
+        return self.stored_as[self.compression]
+
+    def of_file(self, name: str) -> ExportFormat:
+        """The format with the compression that the end of a file's name tells, if it does."""
+        for compression, stored in self.stored_as.items():
+            if name.endswith(stored.suffix):
+                return replace(self, compression=compression)
+        return self
+
+    def problems(self) -> Iterable[str]:
+        """What is wrong with the options, beside what `options` have found in each."""
+        return ()
+
+    def column_problems(
+        self, names: Sequence[str], parts: Iterable[tuple[str, str]]
+    ) -> Iterable[str]:
+        """What is wrong with a query's columns of these names.
+
+        `parts` are the paths and Spark types of the columns and of all that is nested in them,
+        such as `a.b[]` and `time(6)`.
+        """
+        return ()
+
+    @abstractmethod
+    def count_rows(self, file: pa.NativeFile) -> int:
+        """How many rows a file has, in bounded memory.
+
+        Raises OSError, ArrowException or ValueError if it is no file of the format. To read it in
+        order is cheapest: `verify_copy` fetches what was not read that way once more.
+        """

@@ -1,0 +1,68 @@
+"""The epochs of a ledger by the phases on record of each: numbers, states and order; pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from dbt.adapters.mzs3.ledger.events import Phase
+
+Epochs = Mapping[str, set[str]]
+"""The phases on record of every epoch."""
+
+
+def next_plan(epochs: Epochs) -> str:
+    """A number for an epoch that plans, as `next_epoch`; even, which no other new epoch is.
+
+    A plan may land late, when its run has lost the lock. Had somebody's note the same number, it
+    would be void with that plan.
+    """
+    return _next(epochs, 0)
+
+
+def next_epoch(epochs: Epochs) -> str:
+    """A number for a new epoch that plans nothing, later than all on record; odd, see `next_plan`.
+
+    It is the time in milliseconds, so that what a dead run's server still writes under its own
+    number can't meet what this run writes.
+    """
+    return _next(epochs, 1)
+
+
+def _next(epochs: Epochs, parity: int) -> str:
+    least = max((int(epoch) + 1 for epoch in epochs), default=1)
+    least = max(least, time.time_ns() // 1_000_000)
+    return str(least + (least + parity) % 2)
+
+
+def latest(phase: str, epochs: Epochs) -> str | None:
+    """The latest epoch with this phase on record, None without any."""
+    return max((epoch for epoch, on in epochs.items() if phase in on), key=int, default=None)
+
+
+def current_epochs(epochs: Epochs) -> list[str]:
+    """The latest snapshot's epoch and those after it, in order: all that readers need."""
+    start = int(latest(Phase.SNAPSHOT, epochs) or 0)
+    return sorted((epoch for epoch in epochs if int(epoch) >= start), key=int)
+
+
+def unfinished_epochs(epochs: Epochs) -> list[str]:
+    """The current epochs that planned and neither ended nor are void, in order."""
+
+    def is_unfinished(phases: set[str]) -> bool:
+        # What closes an epoch puts an empty commit there, and its own run may still fail late:
+        # with neither is it settled, until it is void.
+        own = set() if Phase.CLOSING in phases else {Phase.COMMIT, Phase.FAILED}
+        return Phase.PLAN in phases and phases.isdisjoint({*own, Phase.VOID})
+
+    return [epoch for epoch in current_epochs(epochs) if is_unfinished(epochs[epoch])]
+
+
+def epochs_due(epochs: Epochs) -> list[str]:
+    """The committed epochs of which objects wait to be tagged, moved or deleted; oldest first."""
+    due = (
+        epoch
+        for epoch, on in epochs.items()
+        if {Phase.DUE, Phase.COMMIT} <= on and not on & {Phase.VOID, Phase.DONE}
+    )
+    return sorted(due, key=int)

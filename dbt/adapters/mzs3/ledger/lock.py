@@ -1,0 +1,239 @@
+"""A lease by which one run at a time ingests a source, on whatever host: others wait, or fail.
+
+Its holder renews it again and again; who waits for it measures by its own clock how long it was
+not renewed, and takes over after `LEASE_S`. So no clocks are compared. A holder that was only slow
+finds out at its next `require`, which the ledger calls before anything that counts; and what it
+had planned is closed by who took over (see `ledger`). So the lock decides who gets on, never what
+is right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.ledger.lock_table import UNKNOWN, Holder, LockTable
+from dbt.adapters.mzs3.ledger.owner import current_owner
+from dbt.adapters.mzs3.ledger.relations import SourceRelations
+from dbt.adapters.mzs3.source.report import unlock_hint
+from dbt.adapters.mzs3.source.run import Cancellation
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where a lock of a dead run is waited for
+    fcntl = None  # type: ignore[assignment]
+
+from pyspark.sql import SparkSession
+
+WAIT_S = 600.0
+POLL_S = 1.0
+LEASE_S = 120.0
+"""A holder that has not been seen at work for so long has lost its lock."""
+RENEW_S = 20.0
+NOTHING_COMMITTED = "nothing of it is committed"
+
+# Not where a folder of the table's name is there, of which nobody is the holder.
+_EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
+
+# Threads of this process are kept apart here: to the metastore they are one owner.
+_threads: dict[str, threading.Lock] = {}
+
+
+class SourceLock:
+    """Held from `with` to its end, by one run on any host that shares the metastore.
+
+    The lock of a process of this host that is gone is taken over at once, any other once it was
+    not renewed for `LEASE_S`. It is waited for, `wait_s` seconds at most or until the user
+    cancels. Raises SourceError, which says who holds it and how to get out.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        relations: SourceRelations,
+        source: str,
+        *,
+        wait_s: float = WAIT_S,
+        cancellation: Cancellation | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._table = LockTable(spark, relations)
+        self._relations = relations
+        self._source = source
+        self._wait_s = wait_s
+        self._cancellation = cancellation or Cancellation(source)
+        self._clock = clock
+        self._me = Holder(uuid.uuid4().hex, current_owner())
+        self._seen: tuple[Holder | None, str | None] = (None, None)
+        self._seen_since = 0.0
+        self._beats = 0
+        self._ended = threading.Event()
+        self._renewer = threading.Thread(target=self._renew, daemon=True)
+        self._thread = _threads.setdefault(relations.lock, threading.Lock())
+
+    def __enter__(self) -> SourceLock:
+        until = self._clock() + self._wait_s
+        while not self._thread.acquire(timeout=min(POLL_S, self._wait_s)):
+            self._cancellation.check()
+            if self._clock() >= until:
+                raise SourceError(
+                    f"{self._source}: another thread of this process has been ingesting this "
+                    f"source for more than {self._wait_s:.0f} s. Run again when it is done"
+                )
+        try:
+            while (holder := self._try()) is not None:
+                if self._clock() >= until:
+                    owner = holder.owner
+                    who = f"process {owner.pid} on host {owner.host}" if owner.host else "somebody"
+                    raise SourceError(
+                        f"{self._source}: {who} is ingesting this source and has not finished "
+                        f"within {self._wait_s:.0f} s. Run again later; if that process is gone, "
+                        f"take its lock away with: {unlock_hint(self._source)}"
+                    )
+                self._cancellation.wait(POLL_S)
+            self._renewer.start()
+        except BaseException:
+            # It may be ours by now, and nobody else gives it back.
+            with suppress(*SPARK_FAILURES):
+                self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._ended.set()
+            if self._renewer.is_alive():
+                self._renewer.join(timeout=POLL_S)
+            if self._table.holder() == self._me:
+                self._table.drop()
+            if self._beats:
+                self._table.drop_beat(self._me.token)
+        finally:
+            self._thread.release()
+
+    def require(self, outcome: str = NOTHING_COMMITTED) -> None:
+        """Raises SourceError, with the outcome of the run, if somebody took the lock."""
+        if self._table.holder() != self._me:
+            raise SourceError(
+                f"{self._source}: the lock {self._relations.shown('__lock')} was taken away while "
+                f"this run was ingesting; {outcome}. Run again"
+            )
+
+    @contextmanager
+    def alone(self, outcome: str = NOTHING_COMMITTED) -> Iterator[None]:
+        """A context in which to drop what the next holder would make under the same name.
+
+        A run may stall in a DROP until the lock is taken over. So it says first that it drops, and
+        looks at the lock after that: it has lost the lock by then, and drops nothing; or who takes
+        the lock later finds by `require_alone` what was said. Raises SourceError, with the outcome
+        of the run, if it has. What ends the context otherwise may come while a statement is still
+        on its way, for which nobody waits any more: then it stays said.
+        """
+        self._table.mark(self._me)
+        try:
+            self.require(outcome)
+            yield
+        except SourceError:
+            # Our own are raised between statements, which have answered.
+            self._table.drop_mark(self._me.token)
+            raise
+        self._table.drop_mark(self._me.token)
+
+    def require_alone(self) -> None:
+        """Raises SourceError if an earlier holder may still be in such a context."""
+        for other in self._table.marks():
+            owner = other.owner
+            if not (owner == self._me.owner or owner.is_gone()):
+                mark = self._relations.shown(f"__drop_{other.token}")
+                who = f"process {owner.pid} on host {owner.host}" if owner.host else "another run"
+                raise SourceError(
+                    f"{self._source}: {who} was dropping tables of this source and has not come "
+                    "to its end; what it still drops could be this run's. See to it that it is "
+                    f"gone, and then drop the table that says so: DROP TABLE {mark}"
+                )
+            self._table.drop_mark(other.token)
+
+    def _try(self) -> Holder | None:
+        """Takes the lock, or takes it over, if that is allowed: None; else who holds it."""
+        with _host_guard(self._relations.lock) as alone:
+            if self._create():
+                return None
+            holder = self._table.holder()
+            if holder is None:
+                return None if self._create() else (self._table.holder() or UNKNOWN)
+            # What is left of this very process is a lock it failed to give back.
+            is_left = holder.owner == self._me.owner or (alone and holder.owner.is_gone())
+            if not (is_left or self._has_expired(holder)):
+                return holder
+            self._table.take_away(holder.token)
+            if not self._create():
+                return self._table.holder() or UNKNOWN
+            if not is_left:
+                # Another run, on another host, may have seen it expire too, and be at the same.
+                self._cancellation.wait(POLL_S)
+            if (holder := self._table.holder()) != self._me:
+                return holder or UNKNOWN
+            if not is_left:
+                self.require_alone()  # whoever had it may stall in a DROP
+            return None
+
+    def _has_expired(self, holder: Holder) -> bool:
+        """Whether this holder has not renewed its lease for as long as we have looked."""
+        if not holder.token:
+            # It is not known for a lease: one of an earlier version is never seen at work.
+            return False
+        seen, now = (holder, self._table.beat(holder.token)), self._clock()
+        if seen != self._seen:
+            self._seen, self._seen_since = seen, now
+        return now - self._seen_since >= LEASE_S
+
+    def _renew(self) -> None:
+        while not self._ended.wait(RENEW_S):
+            self._beats += 1
+            # If that goes on failing, the lock is lost, and `require` says so.
+            with suppress(*SPARK_FAILURES):
+                self._table.set_beat(self._me.token, self._beats)
+            if self._ended.is_set():
+                # Who gave the lock back may have dropped the beat before it was there.
+                with suppress(*SPARK_FAILURES):
+                    self._table.drop_beat(self._me.token)
+
+    def _create(self) -> bool:
+        """Whether the lock was free, and is ours now."""
+        try:
+            self._table.create(self._me)
+        except SPARK_FAILURES as exc:
+            # Somebody was faster, which Spark and metastores tell in many words; or ours took
+            # effect, and the answer was lost.
+            holder = self._table.holder()
+            if holder is None and not _EXISTS.search(str(exc)):
+                raise
+            return holder == self._me
+        return True
+
+
+@contextmanager
+def _host_guard(name: str) -> Iterator[bool]:
+    """True for one process of this host at a time, which alone may take over a dead one's lock.
+
+    Between seeing a lock and dropping it, another process could have put its own in its place.
+    """
+    digest = hashlib.sha256(f"{current_owner().place} {name}".encode()).hexdigest()[:32]
+    path = Path(tempfile.gettempdir()) / f"dbt-mzs3-{digest}.lock"
+    with ExitStack() as stack:
+        alone = False
+        if fcntl is not None:
+            with suppress(OSError):
+                file = stack.enter_context(path.open("a"))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                alone = True
+        yield alone

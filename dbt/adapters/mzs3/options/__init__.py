@@ -1,0 +1,1 @@
+"""Options: how they are declared, read, checked and documented."""

@@ -1,0 +1,116 @@
+"""What becomes of objects in S3 once their rows are committed, and never before."""
+
+from __future__ import annotations
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.ledger.epochs import epochs_due
+from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, State, is_any_sql
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.source.config import EPOCH_MARK
+from dbt.adapters.mzs3.source.executor.after_commit import (
+    LEFT,
+    OUTCOME_DDL,
+    WAITING,
+    AfterSpec,
+    act_on,
+)
+from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.spark.job import shipped
+from dbt.adapters.mzs3.spark.settings import persisted
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete
+from dbt.adapters.mzs3.store.prefix import Prefix
+from dbt.adapters.mzs3.text import counted
+
+EPOCHS_IN_VAIN = 3
+"""After so many epochs of which no object could be done, a run leaves the others to the next."""
+
+
+def require_conditional_delete(run: SourceRun) -> None:
+    """Raises SourceError where to move or delete an object could destroy what came in its place.
+
+    To be called before anything is ingested: the error says so. Between the last look at an
+    object and its deletion only the store can see an overwrite.
+    """
+    definition, location = run.definition, run.definition.location
+    if not heeds_conditional_delete(Prefix(s3_client(run.connection), location)):
+        action = definition.discovery.after_commit.value
+        raise SourceError(
+            f"{definition.name}: the store of {location.uri} does not compare an object's ETag "
+            f"before it deletes it (If-Match), without which after_commit: {action} could destroy "
+            "what was put there after it was ingested; nothing was ingested. Declare "
+            "after_commit: tag or keep, or use a store that does, such as Amazon S3"
+        )
+
+
+def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
+    """Tags, moves or deletes the objects of every committed epoch that is due.
+
+    Epochs that a run left which died are among them. What fails is a warning, and stays due for
+    the next run; what was overwritten since is left alone. Raises SourceError once the lock is
+    lost: who took it over decides what becomes of the objects.
+    """
+    waiting = left = in_vain = 0
+    why_waiting = why_left = None
+    # The newest first, so that what can't be done for an old one never stands in its way.
+    for epoch in reversed(epochs_due(ledger.epochs())):
+        ledger.require_lock("what it committed stays, and after_commit is left to the next run")
+        found = _act(run, ledger, epoch)
+        waiting, why_waiting = waiting + found["waiting"], why_waiting or found["why_waiting"]
+        left, why_left = left + found["left"], why_left or found["why_left"]
+        in_vain += found["waiting"] == found["objects"] > 0
+        if in_vain == EPOCHS_IN_VAIN:
+            break
+    definition = run.definition
+    what = f"{definition.name}: after_commit: {definition.discovery.after_commit.value}"
+    committed = "whose rows are committed"
+    if waiting:
+        run.log.warn(
+            f"{what} failed for {counted(waiting, 'object')}, {committed}: {why_waiting}. The "
+            "next run tries again"
+        )
+    if left:
+        run.log.warn(f"{what} left {counted(left, 'object')} alone, {committed}: {why_left}")
+
+
+def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
+    """How many objects of the epoch there are, wait and were left, and why the first did."""
+    declared, location = run.definition.discovery, run.definition.location
+    spec = AfterSpec(
+        connection=run.connection,
+        bucket=location.bucket,
+        prefix=location.prefix,
+        action=declared.after_commit.value,
+        tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in declared.tags),
+        target_bucket=declared.target.bucket if declared.target else "",
+        target_prefix=declared.target.prefix if declared.target else "",
+    )
+    # Not those of which something is wanted: what is to be taken again has to be there for that.
+    came_in = f"taken.epoch = {int(epoch)} AND {IS_VISIBLE}"
+    done_with = f"NOT {is_any_sql('shown.state', State.OPEN)}"
+    objects = ledger.objects().where(f"{came_in} AND {done_with}").select("object", "taken.etag")
+    tasks = int(run.spark.conf.get("spark.sql.shuffle.partitions"))
+    acted = objects.repartition(tasks).mapInArrow(shipped(act_on, spec), OUTCOME_DDL)
+    with persisted(acted) as outcomes:
+        found = outcomes.agg(
+            F.count(F.lit(1)).alias("objects"),
+            *_counted(WAITING),
+            *_counted(LEFT),
+        ).first()
+        if not found["waiting"]:
+            nothing = {name: F.lit(None) for name in ("size", "last_modified")}
+            ledger.write_done(epoch, outcomes.withColumns(nothing))
+    return found
+
+
+def _counted(state: str) -> list[F.Column]:
+    """How many are in that state, and the first of them with its reason."""
+    is_so = F.col("state") == state
+    reason = F.concat("object", F.lit(": "), "error") if state == LEFT else F.col("error")
+    return [
+        F.count_if(is_so).alias(state),
+        F.min_by(reason, F.when(is_so, F.col("object"))).alias(f"why_{state}"),
+    ]

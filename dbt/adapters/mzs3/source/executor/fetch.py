@@ -1,0 +1,289 @@
+"""Fetches listed objects and decodes them to the rows that are written for a source."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.mzs3.arrow.arrays import running_total
+from dbt.adapters.mzs3.arrow.version import require_version
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.read.avro import avro_file
+from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN, Column, arrow_type
+from dbt.adapters.mzs3.formats.read.csv import CsvFormat
+from dbt.adapters.mzs3.formats.read.format import (
+    AVRO,
+    CSV,
+    JSONL,
+    PARQUET,
+    ObjectFormat,
+    Reading,
+    Records,
+    Reject,
+    StoredObject,
+    too_many_rejects,
+)
+from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
+from dbt.adapters.mzs3.formats.read.object_error import OF_RUN, HeaderProblem, ObjectError
+from dbt.adapters.mzs3.formats.read.parquet import parquet_file
+from dbt.adapters.mzs3.formats.read.stream import task_client
+from dbt.adapters.mzs3.formats.read.typed import TypedFormat
+from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.source.executor.small_objects import grouped
+from dbt.adapters.mzs3.store.connection import AwsConnection
+
+# NULL for a good row. Without `raw` it is not a record's, but says why an object was skipped.
+_PROBLEM_FIELDS = {
+    "line": "bigint",
+    "byte": "bigint",
+    "raw": "string",
+    "column": "string",
+    "error": "string",
+}
+_PROBLEM_DDL = f"struct<{', '.join(f'`{k}`: {v}' for k, v in _PROBLEM_FIELDS.items())}>"
+_PROBLEM_TYPE = pa.struct([(name, arrow_type(kind)) for name, kind in _PROBLEM_FIELDS.items()])
+
+_METADATA_COLUMNS = (
+    Column("_mz_object", "string"),
+    Column("_mz_record", "bigint"),
+    Column("_mz_last_modified", "timestamp"),
+    Column(PROBLEM_COLUMN, _PROBLEM_DDL),
+)
+
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class HeaderFrom:
+    """Where the header comes from that objects are compared with: the URI of the object that has
+    it, if it `is_found` in one and that is known. In the `is_first` run nothing is pinned yet."""
+
+    is_first: bool = False
+    is_found: bool = False
+    origin: str | None = None
+
+
+@dataclass(frozen=True)
+class FetchSpec:
+    """What a task needs to fetch a source's objects; it travels to the executors.
+
+    `header` is the pinned one, None for objects without.
+    """
+
+    connection: AwsConnection
+    bucket: str
+    source: str
+    header: tuple[str, ...] | None
+    columns: tuple[Column, ...]
+    dialect: CsvDialect
+    compression: str
+    reading: Reading = field(default_factory=Reading)
+    format: str = CSV
+    header_from: HeaderFrom = field(default_factory=HeaderFrom)
+
+    @property
+    def ddl(self) -> str:
+        """The schema of the rows that tasks make, in Spark's DDL."""
+        return schema_ddl(self.columns, with_problem=self.has_problems)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The same, as Arrow's."""
+        kinds = [(column.name, arrow_type(column.data_type)) for column in self.columns]
+        kinds += [(column.name, arrow_type(column.data_type)) for column in _METADATA_COLUMNS[:-1]]
+        return pa.schema([*kinds, (PROBLEM_COLUMN, _PROBLEM_TYPE)] if self.has_problems else kinds)
+
+    @property
+    def has_problems(self) -> bool:
+        """Whether rows may come of records that are rejected, or of objects that are skipped.
+
+        Else they lack the column of their problem: to write a NULL for each takes a tenth of the
+        time of a task.
+        """
+        return self.reading.rejects or self.reading.skips
+
+
+def open_format(
+    name: str, dialect: CsvDialect, compression: str, reading: Reading
+) -> ObjectFormat:
+    """The format of that name; the dialect is CSV's alone, compression that of texts."""
+    if name == CSV:
+        return CsvFormat(dialect, compression, reading)
+    if name == JSONL:
+        return JsonLinesFormat(compression, reading)
+    return TypedFormat(reading, {AVRO: avro_file, PARQUET: parquet_file}[name])
+
+
+def schema_ddl(columns: Sequence[Column], *, with_problem: bool = True) -> str:
+    """The schema of the rows of a source with these columns, in Spark's DDL.
+
+    The last column is their problem, which rows of good records alone may lack.
+    """
+    every = (*columns, *(_METADATA_COLUMNS if with_problem else _METADATA_COLUMNS[:-1]))
+    quoted = ((column.name.replace("`", "``"), column.data_type) for column in every)
+    return ", ".join(f"`{name}` {data_type}" for name, data_type in quoted)
+
+
+def format_of(spec: FetchSpec) -> ObjectFormat:
+    """The format of the objects, to be opened by the driver: so that no code of other formats
+    travels with the tasks."""
+    return open_format(spec.format, spec.dialect, spec.compression, spec.reading)
+
+
+def fetch_objects(spec: FetchSpec, form: ObjectFormat) -> Callable[[Batches], Batches]:
+    """For `mapInArrow` over rows `key, etag, size, last_modified`: the objects' records.
+
+    An object that is no longer the one listed is an error. `_mz_record` counts an object's data
+    records from 1, rejected ones too. What is rejected or skipped comes as a row with its problem.
+    Raises ExecutorError, which names the source, the object, and the place of the record. Holds
+    one part of one object, of CSV a chunk, and a group of small ones: each object is one GET, and
+    a large one is streamed.
+    """
+
+    def fetch(listed: Batches) -> Batches:
+        require_version()
+        task, client = _Task(spec, form), task_client(spec.connection, spec.source)
+        for batch in listed:
+            modified = batch.column("last_modified").cast(arrow_type("timestamp"))
+            objects = batch.select(["key", "etag", "size"]).to_pylist()
+            stored = (StoredObject(client, spec.bucket, **one) for one in objects)
+            done = 0
+            with contextlib.closing(grouped(stored)) as groups:
+                for group in groups:
+                    yield from task.rows(group, modified.slice(done, len(group)))
+                    done += len(group)
+
+    return fetch
+
+
+class _Task:
+    """Reads the objects of one task in their order."""
+
+    def __init__(self, spec: FetchSpec, form: ObjectFormat) -> None:
+        self._spec = spec
+        self._decoder = form.decoder(spec.header, spec.columns)
+        self._rejects = 0
+        self._first_reject = ("", "")  # of which object, and what is wrong with it
+
+    def rows(self, group: Sequence[StoredObject], modified: pa.Array) -> Batches:
+        """The objects' rows, of several together if that can be done. Raises ExecutorError."""
+        found = self._decoder.together(group) if len(group) > 1 else None
+        if found is not None:
+            batch, counts = found
+            if batch.num_rows:
+                uris = [f"s3://{stored.bucket}/{stored.key}" for stored in group]
+                yield rows_together(self._spec, batch.columns, uris, modified, counts)
+            return
+        for row, stored in enumerate(group):
+            try:
+                yield from self._rows_of(stored, modified[row])
+            except ObjectError as problem:
+                text = problem.text(stored.bucket, stored.key, self._spec.source)
+                uri = f"s3://{stored.bucket}/{stored.key}"
+                raise ExecutorError(text, problem.cause, uri) from problem
+
+    def _rows_of(self, stored: StoredObject, modified: pa.Scalar) -> Batches:
+        """One object's rows. Raises ObjectError."""
+        uri = f"s3://{stored.bucket}/{stored.key}"
+        to_rows = ObjectRows(self._spec, uri, modified)
+        done = 0
+        with contextlib.closing(self._decoder(stored)) as found:
+            try:
+                for records in found:
+                    self._count(records.rejects, uri)
+                    yield from to_rows.batches(records, done)
+                    done += records.count
+            except HeaderProblem as problem:
+                if not self._spec.reading.skips:
+                    raise
+                where = f"{problem.place}: " if problem.place else ""
+                yield to_rows.skipped(f"{where}{problem.problem}")
+
+    def _count(self, rejects: Sequence[Reject], uri: str) -> None:
+        """Raise ExecutorError once there are more rejects than one run may have."""
+        if rejects and not self._rejects:
+            one = rejects[0]
+            problem = f"object {uri}, line {one.line}, byte {one.byte}: {one.error}"
+            self._first_reject = uri, problem
+        self._rejects += len(rejects)
+        limit = self._spec.reading.max_rejects
+        if limit is not None and self._rejects > limit:
+            uri, problem = self._first_reject
+            text = too_many_rejects(self._spec.source, limit, problem)
+            raise ExecutorError(text, OF_RUN, uri)
+
+
+@dataclass(frozen=True)
+class ObjectRows:
+    """Makes the rows of one object, as `spec.ddl`; `modified` is its time."""
+
+    spec: FetchSpec
+    uri: str
+    modified: pa.Scalar
+
+    def batches(self, records: Records, before: int) -> Batches:
+        """The rows of records before which the object has `before` others."""
+        batch = records.batch
+        if batch.num_rows:
+            if records.numbers is None:
+                ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
+                numbers = pc.cumulative_sum(ones, start=before)
+            else:
+                numbers = pc.add(records.numbers, pa.scalar(before + 1, pa.int64()))
+            yield self._rows(numbers, values=batch.columns)
+        if rejects := records.rejects:
+            problems = pa.array([vars(reject) for reject in rejects], _PROBLEM_TYPE)
+            numbers = pa.array([before + reject.number + 1 for reject in rejects], pa.int64())
+            yield self._rows(numbers, problems)
+
+    def skipped(self, error: str) -> pa.RecordBatch:
+        """The one row of an object that is left out."""
+        problem = pa.array([{"error": error}], _PROBLEM_TYPE)
+        return self._rows(pa.nulls(1, pa.int64()), problem)
+
+    def _rows(
+        self,
+        numbers: pa.Array,
+        problems: pa.Array | None = None,
+        values: Sequence[pa.Array] = (),
+    ) -> pa.RecordBatch:
+        kinds = (arrow_type(column.data_type) for column in self.spec.columns)
+        values = values or [pa.nulls(len(numbers), kind) for kind in kinds]
+        uris, times = (pa.repeat(one, len(numbers)) for one in (self.uri, self.modified))
+        return _batch(self.spec, [*values, uris, numbers, times], problems)
+
+
+def rows_together(
+    spec: FetchSpec,
+    values: Sequence[pa.Array],
+    uris: Sequence[str],
+    modified: pa.Array,
+    counts: Sequence[int],
+) -> pa.RecordBatch:
+    """The rows of several objects, all good; `values` has `counts` records of each in turn."""
+    starts = running_total(pa.array(counts, pa.int32()))
+    length = len(values[0])
+    every = pa.ListArray.from_arrays(starts, pa.nulls(length))
+    owners = pc.list_parent_indices(every)
+    ones = pa.repeat(pa.scalar(1, pa.int64()), length)
+    numbers = pc.subtract(pc.cumulative_sum(ones), starts.take(owners))
+    metadata = [pa.array(uris).take(owners), numbers, modified.take(owners)]
+    return _batch(spec, [*values, *metadata])
+
+
+def _batch(
+    spec: FetchSpec, arrays: Sequence[pa.Array], problems: pa.Array | None = None
+) -> pa.RecordBatch:
+    """Rows of these columns; without `problems` they are good."""
+    names = [column.name for column in (*spec.columns, *_METADATA_COLUMNS)]
+    if spec.has_problems:
+        problems = pa.nulls(len(arrays[0]), _PROBLEM_TYPE) if problems is None else problems
+        return pa.RecordBatch.from_arrays([*arrays, problems], names=names)
+    if problems is not None:
+        raise AssertionError  # nothing is rejected or skipped unless the source says so
+    return pa.RecordBatch.from_arrays(arrays, names=names[:-1])

@@ -1,0 +1,182 @@
+"""Lists the objects of a source, page by page, the whole of them or a piece of the key space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from operator import lt
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dbt.adapters.mzs3.errors import ExecutorError, S3Error
+from dbt.adapters.mzs3.formats.read.columns import arrow_schema
+from dbt.adapters.mzs3.source.executor.pattern import Pattern
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.failures import explained
+from dbt.adapters.mzs3.store.location import S3Location
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+LISTING_DDL = "`key` string, `etag` string, `size` bigint, `last_modified` timestamp"
+LISTING_SCHEMA = arrow_schema(LISTING_DDL)
+# What exports leave beside their files, so that one reads back as it was written.
+EXPORT_RECORDS = frozenset({"_manifest.json", "_committing.json"})
+KEYS_PER_PAGE = 1000
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """The keys after `after`, up to `last` and including it; None is no bound.
+
+    Keys sort by their UTF-8 bytes, which is the order of Python's texts, and S3's.
+    """
+
+    after: str | None = None
+    last: str | None = None
+
+    def has(self, key: str) -> bool:
+        """Whether the key is in this range."""
+        return (self.after is None or key > self.after) and not self.is_before(key)
+
+    def is_before(self, key: str) -> bool:
+        """Whether the range ends before the key."""
+        return self.last is not None and key > self.last
+
+
+EVERYTHING = KeyRange()
+
+
+def cut(marks: Iterable[str], count: int, after: str | None = None) -> list[KeyRange]:
+    """At most `count` ranges, in order, that hold every possible key after `after` exactly once.
+
+    `marks` only say where to cut: keys, or where folders begin. Each range has about as many.
+    """
+    inside = sorted({mark for mark in marks if after is None or mark > after})
+    count = max(1, min(count, len(inside) + 1))
+    # Between two cuts lie as many marks, but for rounding.
+    ends = [inside[(number * (len(inside) + 1)) // count - 1] for number in range(1, count)]
+    return [KeyRange(low, high) for low, high in pairwise([after, *ends, None])]
+
+
+@dataclass(frozen=True)
+class ObjectInfo:
+    """One object as it was listed: the whole key, the ETag without its quotes, size in bytes."""
+
+    key: str
+    etag: str
+    size: int
+    last_modified: datetime
+
+
+@dataclass(frozen=True)
+class FirstPage:
+    """The matching objects of a listing's first page, and what all its keys tell.
+
+    `end` is the highest key, None if there is no other page. `in_order` says whether the keys came
+    in the order of their bytes, `folders` in how many folders directly below the prefix they are.
+    """
+
+    objects: list[ObjectInfo]
+    end: str | None
+    in_order: bool
+    folders: int
+
+
+def listed_prefix(location: S3Location, pattern: str) -> str:
+    """A prefix of every key that the pattern matches."""
+    return location.key(Pattern(pattern).literal_prefix)
+
+
+def iter_pages(
+    client: S3Client, location: S3Location, pattern: str, piece: KeyRange = EVERYTHING
+) -> Iterator[list[ObjectInfo]]:
+    """The matching objects of each page of the piece; pages without any are left out.
+
+    Only keys under the pattern's literal prefix are listed. Folder markers, which are empty and
+    end in a slash, are no objects, and neither are the records that `copy_to_s3` leaves in any
+    folder. A store may begin a page before the piece: what is not in it is left out. Raises
+    S3Error.
+    """
+    matcher = Pattern(pattern)
+    for page in _pages(client, location, matcher, piece.after):
+        contents = page.get("Contents", [])
+        if found := _matching(contents, location, matcher, piece):
+            yield found
+        if contents and piece.is_before(contents[-1]["Key"]):
+            return
+
+
+def first_page(
+    client: S3Client, location: S3Location, pattern: str, after: str | None = None
+) -> FirstPage:
+    """The first page of keys that sort after `after`, with one request. Raises S3Error."""
+    matcher = Pattern(pattern)
+    page = next(iter(_pages(client, location, matcher, after)))
+    keys = [one["Key"] for one in page.get("Contents", [])]
+    depth = len(location.key(matcher.literal_prefix))
+    below = (key[depth:].partition("/") for key in keys)
+    return FirstPage(
+        _matching(page.get("Contents", []), location, matcher, KeyRange(after)),
+        # A page may be empty and not the last one.
+        max(keys, default=after or "") if page.get("IsTruncated") else None,
+        all(map(lt, keys, keys[1:])),
+        len({name for name, slash, _ in below if slash}),
+    )
+
+
+def list_objects(
+    connection: AwsConnection, location: S3Location, pattern: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow` over rows `after, last`: the objects of these pieces, as `LISTING_DDL`.
+
+    A batch per page, of which it holds one. Raises ExecutorError.
+    """
+
+    def list_them(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        client = None
+        for batch in rows:
+            for bounds in batch.select(["after", "last"]).to_pylist():
+                try:
+                    client = client or s3_client(connection)
+                    for page in iter_pages(client, location, pattern, KeyRange(**bounds)):
+                        yield as_batch(page)
+                except S3Error as exc:
+                    raise ExecutorError(str(exc)) from exc
+
+    return list_them
+
+
+def _pages(
+    client: S3Client, location: S3Location, matcher: Pattern, after: str | None
+) -> Iterator[Any]:
+    prefix = location.key(matcher.literal_prefix)
+    asked: Any = {"Prefix": prefix, "MaxKeys": KEYS_PER_PAGE}
+    if after:
+        asked["StartAfter"] = after
+    paginator = client.get_paginator("list_objects_v2")
+    with explained(f"listing s3://{location.bucket}/{prefix}", "s3:ListBucket"):
+        yield from paginator.paginate(Bucket=location.bucket, **asked)
+
+
+def _matching(
+    contents: list[Any], location: S3Location, matcher: Pattern, piece: KeyRange
+) -> list[ObjectInfo]:
+    below = len(location.prefix)
+    return [
+        ObjectInfo(one["Key"], one["ETag"].strip('"'), one["Size"], one["LastModified"])
+        for one in contents
+        if not (one["Key"].endswith("/") and one["Size"] == 0)
+        and one["Key"].rpartition("/")[2] not in EXPORT_RECORDS
+        and piece.has(one["Key"])
+        and matcher.matches(one["Key"][below:])
+    ]
+
+
+def as_batch(page: list[ObjectInfo]) -> pa.RecordBatch:
+    """The objects as rows of `LISTING_SCHEMA`."""
+    return pa.RecordBatch.from_pylist([vars(one) for one in page], LISTING_SCHEMA)

@@ -1,0 +1,210 @@
+"""Fetching an epoch's objects into rows that nobody sees yet, and counting them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.errors import SourceError, SparkJobError
+from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN
+from dbt.adapters.mzs3.formats.read.format import too_many_rejects
+from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN
+from dbt.adapters.mzs3.ledger.rows_table import RowsTable, rows_table
+from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, fetch_objects, format_of
+from dbt.adapters.mzs3.source.first_run import refusal
+from dbt.adapters.mzs3.source.large_objects import LargeObject, large_objects, rows_in_ranges
+from dbt.adapters.mzs3.source.report import IngestReport
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
+from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held, totals
+from dbt.adapters.mzs3.spark.sql import quote_literal
+from dbt.adapters.mzs3.text import counted
+
+BYTES_PER_TASK = 128 * 1024 * 1024
+# Less than both is not worth a task, and a file, of its own.
+LEAST_BYTES = 4 * 1024 * 1024
+LEAST_OBJECTS = 2048
+# So many are, where a core would else have nothing to do.
+LEAST_OBJECTS_OF_A_CORE = 256
+
+_COUNTS = (
+    "count(*) AS written",
+    f"count_if({PROBLEM_COLUMN} IS NULL) AS `rows`",
+    f"count_if({PROBLEM_COLUMN}.raw IS NOT NULL) AS rejects",
+    "max(_mz_record) AS last",
+)
+# Grouping with a text takes sorting: where nothing is skipped there is none to look for.
+_REASON = (
+    f"max(CASE WHEN {PROBLEM_COLUMN} IS NOT NULL AND {PROBLEM_COLUMN}.raw IS NULL "
+    f"THEN {PROBLEM_COLUMN}.error END) AS error"
+)
+_WRONG = """CASE WHEN written != coalesce(last, 1) OR etag IS NULL
+    THEN struct(object, written, coalesce(last, 1) AS should) END"""
+_TOTALS = (
+    "count_if(error IS NULL) AS objects",
+    "coalesce(sum(`rows`), 0) AS `rows`",
+    "coalesce(sum(rejects), 0) AS rejected",
+    "count_if(error IS NOT NULL) AS skipped",
+    "count_if(error IS NULL AND last IS NOT NULL) AS read",
+    f"min({_WRONG}) AS wrong",
+    "coalesce(sum(written), 0) AS written",
+)
+
+
+def task_count(objects: int, size: int, parallelism: int, cores: int) -> int:
+    """How many tasks read so many objects of that many bytes in all, each object by one task.
+
+    One for each object, unless that makes more small ones than `parallelism`, or tasks that have
+    hardly anything to do. What that is goes by how many `cores` there are to use.
+    """
+    of_cores = min(cores, -(-objects // LEAST_OBJECTS_OF_A_CORE))
+    worthwhile = -(-size // LEAST_BYTES) + max(of_cores, -(-objects // LEAST_OBJECTS))
+    return max(1, min(objects, max(min(parallelism, worthwhile), -(-size // BYTES_PER_TASK))))
+
+
+@dataclass(frozen=True)
+class EpochRows:
+    """The rows of the objects that an epoch has planned; invisible until it is committed.
+
+    `objects` and `size` are how many were to be planned, and their bytes. Where Spark has listed
+    again since, the plan may differ: so they only say how to share it among tasks.
+    """
+
+    ledger: Ledger
+    spec: FetchSpec
+    epoch: str
+    plan: DataFrame
+    objects: int
+    size: int
+
+    @property
+    def are_few(self) -> bool:
+        """Whether the driver holds what there is to say of each object."""
+        return self.objects <= FEW
+
+    def write(self) -> int:
+        """Fetches every object of the plan into the epoch's rows, each once; how many there are.
+
+        An object that would keep one core busy for long is read by several tasks, in ranges, if
+        that can be done. Raises SourceError once the lock is lost, and if Spark does not report
+        how many rows it wrote.
+        """
+        start = len(f"s3://{self.spec.bucket}/") + 1
+        plan = self.plan.selectExpr(
+            f"substring(object, {start}) AS key", "etag", "size", "last_modified"
+        )
+        large = large_objects(self.spec, plan, self.size)
+        table = rows_table(self.ledger.spark, self.ledger.relations)
+        again = False
+        while True:
+            try:
+                with self._fetched(table, plan, large) as rows:
+                    return table.write(rows, self.epoch, require_lock=self.ledger.require_lock)
+            except SparkJobError as exc:
+                raise SourceError(
+                    f"{self.spec.source}: {exc}; nothing of this run is committed"
+                ) from exc
+            except SPARK_FAILURES as exc:
+                error = executor_error(exc)
+                if error is None or error.cause != UNCLEAR:
+                    raise
+                # After a second one, none is cut: each attempt fetches everything anew.
+                bucket, unclear = self.spec.bucket, error.s3_object
+                large = [one for one in large if f"s3://{bucket}/{one.key}" != unclear]
+                large = [] if again else large
+                again = True
+
+    @contextmanager
+    def _fetched(
+        self, table: RowsTable, plan: DataFrame, large: list[LargeObject]
+    ) -> Iterator[DataFrame]:
+        """The objects' rows: the large ones' in ranges, the others' each by one task."""
+        if not large:
+            yield self._whole(table, plan, self.objects, self.size)
+            return
+        objects, size = self.objects - len(large), self.size - sum(one.size for one in large)
+        with rows_in_ranges(plan.sparkSession, self.spec, large, table) as rows:
+            others = plan.where(~F.col("key").isin([one.key for one in large]))
+            yield rows.unionAll(self._whole(table, others, objects, size))
+
+    def _whole(self, table: RowsTable, plan: DataFrame, objects: int, size: int) -> DataFrame:
+        """The objects' rows, each read by one task; the largest first, so that none comes last."""
+        spark = plan.sparkSession
+        parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        # What a server is asked for by a query makes no difference to few.
+        cores = default_parallelism(spark) if objects > LEAST_OBJECTS_OF_A_CORE else 1
+        tasks = task_count(objects, size, parallelism, cores)
+        # A plan is one file.
+        shared = plan.coalesce(1)
+        if tasks > 1:
+            by_size = Window.orderBy(F.col("size").desc(), "key")
+            position = (F.row_number().over(by_size) - 1).cast("int")
+            numbered = shared.withColumn("position", F.pmod(position, F.lit(tasks)))
+            shared = numbered.repartitionById(tasks, F.col("position")).drop("position")
+        return table.fetched(shared, self.spec, fetch_objects, format_of(self.spec))
+
+    @contextmanager
+    def counted(self, written_rows: int) -> Iterator[tuple[DataFrame, IngestReport]]:
+        """The plan with `rows`, `rejects` and the `error` of each object, and all together.
+
+        Raises SourceError if there are not as many rows as were written; if records of an object
+        are there twice, or missing before its last one: they are numbered from 1, rejected ones
+        too, so the highest number is their count, and an object that was skipped has one row
+        without a number; and for more rejects than the source allows.
+        """
+        table = self.ledger.spark.table(self.ledger.relations.rows)
+        stored = table.where(f"{EPOCH_COLUMN} = {quote_literal(self.epoch)}")
+        reason = _REASON if self.spec.reading.skips else "CAST(NULL AS string) AS error"
+        columns = (F.expr(text) for text in (*_COUNTS, reason))
+        counts = stored.groupBy(F.expr("_mz_object AS object")).agg(*columns)
+        both = self.plan.join(counts, "object", "full")
+        with held(both, few=self.are_few) as (per_object, are_here):
+            found = totals(per_object, _TOTALS, few=are_here)
+            wrong = found.pop("wrong")
+            if (there := found.pop("written")) != written_rows:
+                raise SourceError(
+                    f"{self.spec.source}: the tasks of this run wrote "
+                    f"{counted(written_rows, 'row')}, and {there} are there; nothing of it is "
+                    "committed. Something else has changed the files of the source's tables: "
+                    "find out what, and run again"
+                )
+            # Of as many rows as were written: what else changes files seldom keeps their number.
+            if wrong is not None:
+                raise SourceError(
+                    f"{self.spec.source}: object {wrong['object']} has {wrong['written']} rows "
+                    f"where it should have {wrong['should']}; nothing of this run is committed. "
+                    "This is a defect, please report it",
+                    wrong["object"],
+                )
+            limit = self.spec.reading.max_rejects
+            if limit is not None and found["rejected"] > limit:
+                name, first = _first_reject(stored)
+                raise SourceError(too_many_rejects(self.spec.source, limit, first), name)
+            if (why := refusal(self.spec, **found)) is not None:
+                of_first = _first_skipped if found["skipped"] else _first_reject
+                raise SourceError(f"{why}. The first: {of_first(stored)[1]}")
+            del found["read"]
+            report = IngestReport(self.spec.source, **found)
+            yield per_object.fillna(0, ["rows", "rejects"]), report
+
+
+def _first_skipped(stored: DataFrame) -> tuple[str, str]:
+    """The first object that was skipped, and what is wrong with it."""
+    skipped = stored.where(f"{PROBLEM_COLUMN} IS NOT NULL AND {PROBLEM_COLUMN}.raw IS NULL")
+    first = skipped.orderBy("_mz_object").first()
+    name = first["_mz_object"]
+    return name, f"object {name}, {first[PROBLEM_COLUMN]['error']}"
+
+
+def _first_reject(stored: DataFrame) -> tuple[str, str]:
+    """The object of the first record that was rejected, and what is wrong with it."""
+    rejects = stored.where(f"{PROBLEM_COLUMN}.raw IS NOT NULL")
+    first = rejects.orderBy("_mz_object", "_mz_record").first()
+    problem, name = first[PROBLEM_COLUMN], first["_mz_object"]
+    where = f"object {name}, line {problem['line']}, byte {problem['byte']}"
+    return name, f"{where}: {problem['error']}"

@@ -1,0 +1,87 @@
+"""How fresh a source is, from S3's own timestamps, and what of it is yet to be ingested.
+
+Where the source lists its location and leaves its objects there, Spark has no part in it. A source
+whose objects leave the location is as fresh as the newest of what it lists and what it has
+ingested. One that learns of its objects from a queue alone is as fresh as what it has ingested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.ledger.events import IS_VISIBLE
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.source.access import reading
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.executor.listing import iter_pages
+from dbt.adapters.mzs3.source.listing.plan import new_objects
+from dbt.adapters.mzs3.source.listing.scan import listed_objects
+from dbt.adapters.mzs3.source.made import made_relations
+from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.source.tables import is_there, require_ledger
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """The newest LastModified among matching objects, None without any; their number and bytes."""
+
+    newest: datetime | None
+    objects: int
+    bytes: int
+
+
+def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> Freshness:
+    """The freshness of what is in S3; one page in memory at a time. Raises S3Error."""
+    newest: datetime | None = None
+    objects = size = 0
+    for page in iter_pages(s3_client(connection), definition.location, definition.pattern):
+        latest = max(one.last_modified for one in page)
+        newest = latest if newest is None else max(newest, latest)
+        objects += len(page)
+        size += sum(one.size for one in page)
+    return Freshness(newest, objects, size)
+
+
+def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -> Freshness:
+    """The freshness of the objects of which rows are visible; of nothing before the first run.
+
+    Raises SourceError if the ledger can't be read.
+    """
+    with reading(spark, definition.name):
+        if not is_there(spark, definition):
+            return Freshness(None, 0, 0)
+        require_ledger(spark, definition)
+        relations = made_relations(spark, definition)
+        visible = Ledger(spark, relations).objects().where(IS_VISIBLE)
+        size = F.coalesce(F.sum("taken.size"), F.lit(0))
+        totals = (F.max("taken.last_modified"), F.count(F.lit(1)), size)
+        newest, objects, size = visible.agg(*totals).first()
+    # A timestamp that Spark hands over has lost its zone, which is this process's.
+    return Freshness(newest and newest.astimezone(timezone.utc), objects, size)
+
+
+def with_ingested(listed: Freshness, ingested: Freshness) -> Freshness:
+    """The newest of both, for a source whose objects leave the location once they are ingested."""
+    newest = max(filter(None, (listed.newest, ingested.newest)), default=None)
+    return replace(listed, newest=newest)
+
+
+def read_pending(
+    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
+) -> tuple[int, int]:
+    """How many objects are listed and yet to be ingested, and their bytes. Raises SourceError."""
+    run = SourceRun(spark, definition, connection)
+    with reading(spark, definition.name):
+        if not spark.catalog.tableExists(definition.relations.ledger):
+            size = F.coalesce(F.sum("size"), F.lit(0))
+            found = listed_objects(run)[0].agg(F.count(F.lit(1)), size).first()
+            return found[0], found[1]
+        ledger = Ledger(spark, made_relations(spark, definition))
+        with new_objects(run, ledger) as batch:
+            return batch.objects + batch.waiting_objects, batch.bytes + batch.waiting_bytes

@@ -1,0 +1,125 @@
+"""Whether a source has nothing new, found out without its lock.
+
+A pass that holds the lock does nothing where the relations are as they should be, no epoch is
+unfinished, and all that is listed is settled. That needs no lock to be seen:
+
+- What the ledger has of an epoch never changes once it is there. So what is read of it is how it
+  was at one moment, if the same phases of the same epochs are there before and after.
+- The listing is from in between. What it has was settled at that moment; so to go on now is as
+  right as if this pass had had the lock then, whatever other runs do at the same time.
+- An object that another run takes just then is an unfinished epoch, or was not settled: then the
+  pass takes the lock, and waits for that run, as it does for any other reason to doubt.
+
+Which objects are settled follows from the phases on record, as what the ledger has of them never
+changes, and from the listing. So a digest of both is put on record, by which the next pass knows
+without a query that nothing is new, as long as both stay the same. Then the ledger is as it was
+just before the listing: what is put on record in between, the pass after this one finds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.ledger.compaction import is_due
+from dbt.adapters.mzs3.ledger.epochs import Epochs, unfinished_epochs
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.ledger.relations import SourceRelations
+from dbt.adapters.mzs3.source.config import AfterAction
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.executor.listing import FirstPage, first_page
+from dbt.adapters.mzs3.source.listing.reconcile import unsettled
+from dbt.adapters.mzs3.source.listing.scan import object_frame
+from dbt.adapters.mzs3.source.made import read_tables
+from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions
+from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.source.tables import has_current_views, reads_latest
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.store.client import s3_client
+
+# To be counted up where `reconcile` comes to decide otherwise by the same facts.
+_RULES = 1
+
+
+def is_idle(run: SourceRun) -> bool:
+    """Whether a pass would find nothing to do; False where that is not sure, or costs much.
+
+    So it is where more is to be done than to list, where there is more than a page to list, and
+    where anything fails, of which the pass itself then tells. What a query has found out is put
+    on record, if that can be done. Raises S3Error.
+    """
+    if not _only_lists(run.definition):
+        return False
+    try:
+        with ThreadPoolExecutor(2) as beside:
+            # What does not depend on the ledger, beside it.
+            client = beside.submit(s3_client, run.connection)
+            if (relations := _made(run)) is None:
+                return False
+            views = beside.submit(has_current_views, run.spark, run.definition.relations)
+            ledger = Ledger(run.spark, relations)
+            epochs = ledger.epochs()
+            if unfinished_epochs(epochs) or is_due(epochs):
+                return False
+            of = run.definition
+            page = first_page(client.result(), of.location, of.pattern)
+            if page.end is not None:
+                return False
+            digest = _digest(run.definition, epochs, page)
+            if ledger.was_idle(digest):
+                return views.result()
+            if not (
+                _all_is_settled(run, ledger, page)
+                and Ledger(run.spark, relations).epochs() == epochs
+                and views.result()
+            ):
+                return False
+    except (*SPARK_FAILURES, SourceError):
+        return False
+    # Without it the next pass asks again.
+    with suppress(*SPARK_FAILURES):
+        ledger.write_idle(digest)
+    return True
+
+
+def _only_lists(definition: SourceDefinition) -> bool:
+    discovery = definition.discovery
+    return (
+        discovery.bucket_scan
+        and discovery.queue is None
+        and discovery.after_commit is AfterAction.KEEP
+        and definition.full_listing_hours is None
+    )
+
+
+def _made(run: SourceRun) -> SourceRelations | None:
+    """The relations, if both tables are as this version makes them, and pinned as declared."""
+    made = read_tables(run.spark, run.definition)
+    if made is None or made.pinned is None or not (made.has_ledger and made.has_owner):
+        return None
+    pinned = PinnedDefinition.from_json(made.pinned)
+    if contradictions(pinned, run.definition) or not reads_latest(run.spark, pinned.file_format):
+        return None
+    return made.relations
+
+
+def _digest(definition: SourceDefinition, epochs: Epochs, page: FirstPage) -> str:
+    """That of all by which objects are settled, in hexadecimal digits."""
+    facts = (
+        _RULES,
+        definition.location.bucket,
+        sorted((epoch, sorted(phases)) for epoch, phases in epochs.items()),
+        sorted((found.key, found.etag) for found in page.objects),
+    )
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+
+def _all_is_settled(run: SourceRun, ledger: Ledger, page: FirstPage) -> bool:
+    """Whether there is nothing to do about any object, listed or on record."""
+    known = ledger.objects(one_task=True)
+    # A page of objects is compared by one task: to shuffle them takes longer.
+    found = object_frame(run, page.objects).coalesce(1)
+    return bool(unsettled(found, known, run.definition.intake.on_overwrite).isEmpty())

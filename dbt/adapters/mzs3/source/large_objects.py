@@ -1,0 +1,159 @@
+"""Large objects cut into ranges, so that several tasks read one; exact with quoted newlines.
+
+Each range is fetched once. What is fetched waits on the executors' disks until all ranges have
+been surveyed, as only then it is known where in a range a record begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import partial
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.formats.read.columns import RecordLayout
+from dbt.adapters.mzs3.formats.read.compression import (
+    NONE,
+    compression_by_name,
+    compression_of,
+)
+from dbt.adapters.mzs3.formats.read.csv import CsvFormat
+from dbt.adapters.mzs3.formats.read.encoding import UTF_8
+from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, JSONL, StoredObject
+from dbt.adapters.mzs3.formats.read.header import layout_of
+from dbt.adapters.mzs3.formats.read.object_error import ObjectError
+from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, require_text
+from dbt.adapters.mzs3.ledger.rows_table import RowsTable
+from dbt.adapters.mzs3.source.executor import ranges
+from dbt.adapters.mzs3.source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.spark.job import shipped
+from dbt.adapters.mzs3.spark.settings import default_parallelism
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.prefix import map_concurrently
+
+RANGE_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class LargeObject:
+    """An object that is worth cutting, and which fields of its records are the columns."""
+
+    key: str
+    etag: str
+    size: int
+    modified: datetime
+    layout: RecordLayout
+
+    def starts(self) -> range:
+        """Where each range begins."""
+        return range(0, self.size, RANGE_BYTES)
+
+
+def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list[LargeObject]:
+    """Those of `objects` that one task would still read when all the others have nothing to do.
+
+    They are more than half of what each core has to read. One that is no text, is compressed, in
+    another encoding, or has a wrong header, of which the task that reads it tells, can't be cut.
+    """
+    if total_bytes < 2 * RANGE_BYTES:
+        return []
+    if spec.format not in (CSV, JSONL) or spec.reading.encoding != UTF_8:
+        return []
+    cores = default_parallelism(objects.sparkSession)
+    if cores < 2:
+        return []
+    least = max(2 * RANGE_BYTES, total_bytes // (2 * cores))
+    # No more than twice as many as there are cores.
+    rows = objects.where(F.col("size") >= least).collect()
+    plain = [row for row in rows if compression_by_name(row["key"], spec.compression) == NONE]
+    found = [one for one in map_concurrently(plain, partial(_large_object, spec)) if one]
+    return sorted(found, key=lambda one: (-one.size, one.key))
+
+
+def _utc(collected: datetime) -> datetime:
+    """A time that Spark gave to this process, which leaves out the zone: this process's."""
+    return collected.astimezone(timezone.utc)
+
+
+def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
+    key, etag, size = row["key"], row["etag"], row["size"]
+    stored = StoredObject(s3_client(spec.connection), spec.bucket, key, etag, size)
+    try:
+        layout = _layout_if_plain(spec, stored)
+    except ObjectError:
+        return None
+    if layout is None:
+        return None
+    return LargeObject(key, etag, size, _utc(row["last_modified"]), layout)
+
+
+def _layout_if_plain(spec: FetchSpec, stored: StoredObject) -> RecordLayout | None:
+    """The layout of the object's records; None if it is compressed. Raises ObjectError.
+
+    Whether it is compressed is known by its first bytes alone, and a range of one can't be read.
+    """
+    start = stored.part(0, min(LOOK_BYTES, stored.size))
+    if compression_of(start, stored.key, spec.compression, spec.reading.encoding) != NONE:
+        return None
+    require_text(start, spec.reading.encoding)
+    if spec.format == JSONL or spec.header is None or spec.reading.header_match == EXACT:
+        # The tasks of the ranges compare keys, or that of the first range the header.
+        return RecordLayout.in_order(len(spec.columns))
+    fields = CsvFormat(spec.dialect, NONE, spec.reading).fields(stored) or ()
+    names = [field.name for field in fields]
+    return layout_of(names, spec.header, spec.reading.header_match)
+
+
+@contextmanager
+def rows_in_ranges(
+    spark: SparkSession, spec: FetchSpec, objects: Sequence[LargeObject], table: RowsTable
+) -> Iterator[DataFrame]:
+    """The rows of these objects for the table, as those of `fetch_objects`; valid inside the
+    context.
+
+    It fetches them all to the executors' disks as it is entered. Raises what Spark raises.
+    """
+    pieces = [
+        (number, one.key, one.etag, index, start, min(start + RANGE_BYTES, one.size))
+        for number, one in enumerate(objects)
+        for index, start in enumerate(one.starts())
+    ]
+    numbered = [(*values, position) for position, values in enumerate(pieces)]
+    quote = b"" if spec.format == JSONL else spec.dialect.quote.encode()
+    read = shipped(ranges.read_ranges, spec.connection, spec.source, spec.bucket, quote)
+    blocks = (
+        spark.createDataFrame(numbered, f"{ranges.RANGES_DDL}, position int")
+        .repartitionById(len(pieces), F.col("position"))
+        .drop("position")
+        .mapInArrow(read, ranges.BLOCKS_DDL)
+        .persist(StorageLevel.DISK_ONLY)
+    )
+    try:
+        known = _ranges(objects, blocks)
+        yield table.fetched(blocks, spec, ranges.range_rows, known, ranges.records_of(spec))
+    finally:
+        blocks.unpersist()
+
+
+def _ranges(
+    objects: Sequence[LargeObject], blocks: DataFrame
+) -> dict[tuple[int, int], ranges.RangeOfObject]:
+    """Every range by the numbers of its object and of itself, from the surveys in the blocks."""
+    surveys: dict[int, list[ranges.Survey]] = {}
+    rows = blocks.where(F.col("survey").isNotNull()).select("object", "range", "survey").collect()
+    for row in sorted(rows, key=lambda row: (row["object"], row["range"])):
+        surveys.setdefault(row["object"], []).append(ranges.survey_of(row["survey"]))
+    return {
+        (number, index): ranges.RangeOfObject(
+            one.key, one.etag, one.modified, one.layout, start, plan
+        )
+        for number, one in enumerate(objects)
+        for index, (start, plan) in enumerate(
+            zip(one.starts(), ranges.plan_ranges(surveys[number]), strict=True)
+        )
+    }

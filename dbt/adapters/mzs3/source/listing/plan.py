@@ -1,0 +1,161 @@
+"""Which objects an epoch takes: those of S3's listing that the ledger does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.listing.reconcile import (
+    NOTE,
+    REFUSE,
+    TAKE,
+    TAKEN_COLUMNS,
+    reconcile,
+    waiting_notes,
+)
+from dbt.adapters.mzs3.source.listing.scan import known_after, listed_objects, listing_start
+from dbt.adapters.mzs3.source.listing.throttle import chosen, run_limits
+from dbt.adapters.mzs3.source.report import objects_hint
+from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.spark.settings import held, persisted, totals
+
+_PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
+_NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
+_IS_NEW = f"action = '{TAKE}'"
+_REFUSED = f"CASE WHEN action = '{REFUSE}' THEN struct(object, previous, etag) END"
+_TOTALS = (
+    f"count_if({_IS_NEW}) AS objects",
+    f"coalesce(sum(CASE WHEN {_IS_NEW} THEN size END), 0) AS bytes",
+    f"count_if(action = '{NOTE}') AS notes",
+    f"count({_REFUSED}) AS refused",
+    f"count_if(action = '{REFUSE}' AND NOT recorded) AS unrecorded",
+    f"count_if({_IS_NEW} AND NOT remembered) AS unremembered",
+    f"min({_REFUSED}) AS first",
+)
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """Objects for one epoch, as a DataFrame of the plan's columns; and totals.
+
+    `is_here` says that the driver holds the objects, and that they are few.
+    `waiting_objects` and `waiting_bytes` are left for later runs. `notes` are for the ledger
+    before anything is planned, None if there are none. `full_since` is when the listing began, if
+    it is to be put on record once the rest is.
+
+    With a `refusal`, the text of an error, nothing is to be taken: objects were overwritten.
+    `refused` are their events, with the column `error`, if the ledger has none of them.
+    """
+
+    frame: DataFrame
+    objects: int = 0
+    bytes: int = 0
+    is_here: bool = False
+    waiting_objects: int = 0
+    waiting_bytes: int = 0
+    notes: DataFrame | None = None
+    refusal: str | None = None
+    refused: DataFrame | None = None
+    full_since: int | None = None
+
+
+@contextmanager
+def new_objects(
+    run: SourceRun, ledger: Ledger, announced: DataFrame | None = None, *, least: int = 1
+) -> Iterator[EpochPlan]:
+    """The matching objects that a run is to take; listed once, a page at most by the driver.
+
+    `announced` are objects that a queue told of, with the columns of the listing; they come beside
+    it, or in its place where the source does not list. Limits leave `least` of them at least.
+    """
+    definition = run.definition
+    after, full_since = listing_start(ledger, definition)
+    candidates, at_hand = _candidates(run, ledger, after, announced)
+    known = known_after(after, definition.location.bucket, ledger.objects(), announced)
+    mode = definition.intake.on_overwrite
+    with ExitStack() as stack:
+        if definition.intake.is_limited and not at_hand:
+            # Spark forgets what it held of the ledger at a note of what has to wait.
+            candidates = stack.enter_context(persisted(candidates))
+        decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
+        decided, is_here = stack.enter_context(held(decided, few=at_hand))
+        # Spark may list again what it held: nothing refused gets in that way either.
+        yield replace(_batch(definition, ledger, decided, is_here, least), full_since=full_since)
+
+
+def _candidates(
+    run: SourceRun, ledger: Ledger, after: str | None, announced: DataFrame | None
+) -> tuple[DataFrame, bool]:
+    """Every object once, as it was last seen; and whether the driver has what is listed."""
+    listed, at_hand = listed_objects(run, after=after, ledger=ledger)
+    if announced is None:
+        return listed, at_hand
+    if not run.definition.discovery.bucket_scan:
+        return announced, at_hand
+    last = F.max_by(F.struct("etag", "size", "last_modified"), "last_modified")
+    both = listed.unionByName(announced).groupBy("object").agg(last.alias("last"))
+    return both.select("object", "last.*"), at_hand
+
+
+def _batch(
+    definition: SourceDefinition, ledger: Ledger, decided: DataFrame, is_here: bool, least: int
+) -> EpochPlan:
+    found = totals(decided, _TOTALS, few=is_here)
+    if found["refused"]:
+        return _refusal(definition, decided, found)
+    everything = taken = decided.where(_IS_NEW)
+    notes = decided.where(f"action = '{NOTE}'").select(*_NOTE_COLUMNS)
+    all_notes = notes if found["notes"] else None
+    some = found
+    if found["objects"] and definition.intake.is_limited:
+        taken = chosen(everything, run_limits(ledger, definition.intake), least)
+        sums = ("count(*) AS objects", "coalesce(sum(size), 0) AS bytes")
+        some = totals(taken, sums, few=is_here)
+        if some["objects"] < found["objects"]:
+            # All of them, so that what fails now keeps its place before those behind it.
+            all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
+    return EpochPlan(
+        frame=taken.select(*_PLAN_COLUMNS),
+        objects=some["objects"],
+        bytes=some["bytes"],
+        is_here=is_here,
+        waiting_objects=found["objects"] - some["objects"],
+        waiting_bytes=found["bytes"] - some["bytes"],
+        notes=all_notes,
+    )
+
+
+def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> EpochPlan:
+    refused = decided.where(f"action = '{REFUSE}'")
+    was = F.lit("it was overwritten after it was ingested: its ETag was ")
+    error = F.concat(was, F.col("previous"), F.lit(" and is "), F.col("etag")).alias("error")
+    notes = None
+    if found["unremembered"] and not definition.discovery.bucket_scan:
+        # Their messages may expire before the refused ones are dealt with.
+        notes = waiting_notes(decided.where(f"{_IS_NEW} AND NOT remembered"))
+    first, source = found["first"], definition.name
+    name = first["object"]
+    more = f" (and {found['refused'] - 1} more)" if found["refused"] > 1 else ""
+    text = (
+        f"{source}: object {name}{more} was overwritten after it was ingested: its ETag was "
+        f"{first['previous']} and is {first['etag']} now. With on_overwrite: fail the source "
+        "stays in error until you put the earlier object back; or take the new content in place "
+        f"of the old rows with: {objects_hint('retry_s3_objects', source, [name])}; or keep the "
+        f"old rows with: {objects_hint('skip_s3_objects', source, [name])}"
+    )
+    return EpochPlan(
+        frame=decided.where(_IS_NEW),
+        waiting_objects=found["objects"],
+        waiting_bytes=found["bytes"],
+        notes=notes,
+        refusal=text,
+        refused=refused.select(*OBJECT_COLUMNS, error) if found["unrecorded"] else None,
+    )

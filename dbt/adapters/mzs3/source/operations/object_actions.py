@@ -1,0 +1,221 @@
+"""What users decide about objects of a source: take again, leave out, take out again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.errors import ConfigError, SourceError
+from dbt.adapters.mzs3.ledger.epochs import unfinished_epochs
+from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, OBJECT_COLUMNS, Phase, State, is_any_sql
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.source.access import changing
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.executor.pattern import Pattern
+from dbt.adapters.mzs3.source.made import made_relations
+from dbt.adapters.mzs3.source.tables import require_ledger
+from dbt.adapters.mzs3.spark.settings import persisted
+from dbt.adapters.mzs3.store.location import SCHEME, S3Location
+from dbt.adapters.mzs3.text import counted
+
+_MAX_TOLD = 10
+
+
+class ObjectAction(Enum):
+    """A decision about objects, by the name of its run-operation."""
+
+    RETRY = "retry_s3_objects"
+    SKIP = "skip_s3_objects"
+    RETRACT = "retract_s3_objects"
+
+
+_STATES = {
+    ObjectAction.RETRY: State.RETRIED,
+    ObjectAction.SKIP: State.SKIPPED,
+    ObjectAction.RETRACT: State.RETRACTED,
+}
+# Whether the action changes anything about an object. What is not there can't be taken again; what
+# never was has no ETag to be taken by.
+_FITS = {
+    ObjectAction.RETRY: (
+        f"({IS_VISIBLE} OR shown.state != '{State.REMOVED}') AND shown.etag IS NOT NULL"
+    ),
+    ObjectAction.SKIP: is_any_sql("shown.state", State.OPEN),
+    ObjectAction.RETRACT: IS_VISIBLE,
+}
+
+
+@dataclass(frozen=True)
+class ActionResult:
+    """Of how many objects something was decided, and how many rows are no longer visible."""
+
+    source: str
+    action: ObjectAction
+    objects: int
+    rows: int
+
+    def line(self) -> str:
+        """The line of the log."""
+        done = {
+            ObjectAction.RETRY: "to be taken again by the next run",
+            ObjectAction.SKIP: "skipped",
+            ObjectAction.RETRACT: f"retracted, {self.rows} rows taken out",
+        }
+        return f"{self.source}: {counted(self.objects, 'object')} {done[self.action]}"
+
+
+def act(
+    spark: SparkSession, definition: SourceDefinition, action: ObjectAction, names: Sequence[str]
+) -> ActionResult:
+    """Puts the decision about the named objects on record, in one step; it counts at once.
+
+    Retry: the next run takes them, in place of the rows they have. Skip: what has failed or waits
+    is not taken as it is now; rows from before stay. Retract: their rows are out, and they are not
+    taken again as they are now. Raises a Mzs3Error, with nothing changed, if a name is of no
+    object or the decision makes no sense for it; and one that says so, if the lock was lost as it
+    was written.
+    """
+    wanted = read_wanted(action.value, names, definition.location)
+    name = definition.name
+    with changing(spark, definition) as lock:
+        require_ledger(spark, definition)
+        ledger = Ledger(spark, made_relations(spark, definition), lock)
+        for dead in unfinished_epochs(ledger.epochs()):
+            ledger.write_void(dead)
+        objects = ledger.objects().where(F.col("object").isNotNull())
+        with persisted(select_objects(name, objects, wanted)) as selected:
+            _require_sense(name, action, selected)
+            fitting = selected.where(_FITS[action])
+            rows = _visible_rows(ledger, fitting) if action is ObjectAction.RETRACT else 0
+            with persisted(_events(action, fitting)) as events:
+                count = events.count()
+                lock.require()
+                ledger.write_note(events)
+            # Who took it meanwhile may have compacted, and looks at nothing from before that.
+            lock.require("the decision may not count, as s3_source_status shows")
+    return ActionResult(name, action, count, rows)
+
+
+def _require_sense(source: str, action: ObjectAction, selected: DataFrame) -> None:
+    """Raise SourceError if an object is named, or all are matched, for which there is none."""
+    unfit = selected.where(f"NOT ({_FITS[action]})").select("object", "shown.state", "named")
+    told = unfit.where("named").orderBy("object").limit(_MAX_TOLD).collect()
+    why = ""
+    if not told and selected.where(_FITS[action]).first() is None:
+        told = [unfit.orderBy("object").first()]
+        why = "there is nothing to do for any of these objects: "
+    if told:
+        texts = [_unfit_text(action, row["object"], row["state"]) for row in told]
+        raise SourceError("\n".join(f"{source}: {why}{text}" for text in texts))
+
+
+def _unfit_text(action: ObjectAction, name: str, state: str) -> str:
+    if action is ObjectAction.RETRACT:
+        return f"{name} is {state} and has no rows to take out"
+    if action is ObjectAction.RETRY:
+        return f"{name} is {state} and has no rows; the next run takes it if it is back"
+    hint = "; retract_s3_objects takes its rows out" if state == State.FETCHED else ""
+    return f"{name} is {state}: neither has it failed nor does it wait{hint}"
+
+
+def _events(action: ObjectAction, objects: DataFrame) -> DataFrame:
+    # What was wrong with an object stays on record when it is skipped.
+    error = "shown.error" if action is ObjectAction.SKIP else "CAST(NULL AS string)"
+    hides = action is ObjectAction.RETRACT
+    columns = ("object", *(f"shown.{name}" for name in OBJECT_COLUMNS[1:]), f"{error} AS error")
+    return objects.selectExpr(*columns, f"'{_STATES[action]}' AS state", f"{hides} AS hides")
+
+
+def _visible_rows(ledger: Ledger, objects: DataFrame) -> int:
+    taken = ledger.events().where(f"phase = '{Phase.COMMIT}' AND state = '{State.FETCHED}'")
+    taken = taken.selectExpr("object", "`rows`", "place.epoch AS taken_in")
+    hidden = objects.selectExpr("object", "coalesce(hidden_before, 0) AS hidden_before")
+    visible = taken.join(hidden, "object").where("taken_in >= hidden_before")
+    return int(visible.selectExpr("coalesce(sum(`rows`), 0)").first()[0])
+
+
+@dataclass(frozen=True)
+class NamedObject:
+    """One name as it was given: the URIs it may mean, and a regular expression if it is a pattern.
+
+    An object of exactly that name goes before the pattern. The expression is for a whole URI.
+    """
+
+    text: str
+    uris: tuple[str, ...]
+    expression: str | None
+
+
+def read_wanted(operation: str, names: Sequence[str], location: S3Location) -> list[NamedObject]:
+    """What the names mean for a source at that location.
+
+    A name is an object's URI, its key, or its key below the location; a pattern is matched as
+    `external.pattern` is, or against the whole key where it starts with `s3://bucket/`. Raises
+    ConfigError with all problems.
+    """
+    bucket = f"{SCHEME}{location.bucket}/"
+    problems: list[str] = []
+    wanted: list[NamedObject] = []
+    for name in names:
+        base, pattern = location.uri, name
+        uris = tuple(dict.fromkeys((bucket + name, location.uri + name)))
+        if name.startswith(SCHEME):
+            base, pattern, uris = bucket, name.removeprefix(bucket), (name,)
+            if not name.startswith(bucket):
+                problems.append(f"{name} is not in the source's bucket, {location.bucket}")
+        elif not name:
+            problems.append("the name of an object is empty")
+        expression = None
+        if set("*?[{") & set(pattern):
+            try:
+                expression = rf"\A{re.escape(base)}{Pattern(pattern).expression}\z"
+            except ValueError as exc:
+                problems.append(f"{name!r} {exc}")
+        wanted.append(NamedObject(name, uris, expression))
+    if problems:
+        raise ConfigError(operation, problems)
+    return wanted
+
+
+def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject]) -> DataFrame:
+    """The rows of `objects` that are wanted; `named` says of each whether by its own name.
+
+    Raises SourceError with all names that are of no object, each with names near to it.
+    """
+    spellings = sorted({uri for one in wanted for uri in one.uris})
+    there = objects.where(F.col("object").isin(spellings)).select("object").collect()
+    named = {row["object"] for row in there}
+    left = [one for one in wanted if named.isdisjoint(one.uris)]
+    unknown = [one for one in left if one.expression is None]
+    patterns = [one for one in left if one.expression is not None]
+    matches = [F.col("object").rlike(str(one.expression)) for one in patterns]
+    if matches:
+        counts = objects.agg(*map(F.count_if, matches)).first()
+        unknown += [one for one, count in zip(patterns, counts, strict=True) if not count]
+    if unknown:
+        raise SourceError("\n".join(_unknown_lines(source, objects, unknown)))
+    by_name = F.col("object").isin(sorted(named))
+    return objects.where(reduce(or_, matches, by_name)).withColumn("named", by_name)
+
+
+def _unknown_lines(source: str, objects: DataFrame, unknown: Sequence[NamedObject]) -> list[str]:
+    lines = []
+    for one in unknown[:_MAX_TOLD]:
+        if one.expression is not None:
+            lines.append(f"{source}: {one.text} matches no object of the ledger")
+            continue
+        distances = [F.levenshtein(F.col("object"), F.lit(uri)) for uri in one.uris]
+        distance = F.array_min(F.array(*distances)).alias("far")
+        near = objects.select("object", distance).orderBy("far", "object")
+        names = [row["object"] for row in near.limit(3).collect()]
+        hint = f"; near are {', '.join(names)}" if names else ", which has none"
+        lines.append(f"{source}: {one.text} is no object of the ledger{hint}")
+    more = len(unknown) - _MAX_TOLD
+    return [*lines, f"and {more} more"] if more > 0 else lines

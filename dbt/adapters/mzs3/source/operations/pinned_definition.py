@@ -1,0 +1,147 @@
+"""A source's purified definition, as SQL and as YAML: pinned, or as it would be."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.errors import S3Error, SourceError
+from dbt.adapters.mzs3.formats.read.format import EXACT
+from dbt.adapters.mzs3.ledger.compaction import is_committed
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.source.access import reading
+from dbt.adapters.mzs3.source.config import queue_name
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.made import lost_rows, read_tables
+from dbt.adapters.mzs3.source.naming import sql_name
+from dbt.adapters.mzs3.source.pinning import purify_now
+from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions
+from dbt.adapters.mzs3.source.queue.inbox import open_inbox
+from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.store.connection import AwsConnection
+
+# What YAML reads as a text without quotes, whichever of its versions: no number, no date, no word
+# that means something else.
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_]+)*")
+_WORDS = frozenset(
+    ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "none", "nan", "inf"]
+)
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_PURIFIED_AWAY = frozenset({"header", "column_count"})
+
+
+@dataclass(frozen=True)
+class Purified:
+    """What was pinned, or would be; `differences` is what the definition now says otherwise."""
+
+    definition: SourceDefinition
+    pinned: PinnedDefinition
+    is_pinned: bool
+    differences: tuple[str, ...] = ()
+
+
+def purified_lines(purified: Purified, external: Mapping[str, Any]) -> list[str]:
+    """What the log shows: the definition in SQL, then in YAML; `external` is as declared."""
+    name = purified.definition.name
+    state = "pinned" if purified.is_pinned else "not ingested yet; this would be pinned"
+    lines = [f"{name} ({state}):", f"  {purified_sql(purified)}", "  as YAML:"]
+    lines += [f"    {line}" for line in purified_yaml(purified, external)]
+    if purified.differences:
+        lines.append("  the definition now says otherwise, and is refused:")
+        lines += [f"    - {difference}" for difference in purified.differences]
+    return lines
+
+
+def purified_sql(purified: Purified) -> str:
+    """The definition in the syntax of a CREATE SOURCE with everything spelt out.
+
+    (Materialize's design "S3 Sources with Headers", section CSV format examples.)
+    """
+    definition, pinned = purified.definition, purified.pinned
+    discovery = definition.discovery
+    ways = []
+    if discovery.bucket_scan:
+        ways.append(f"BUCKET SCAN {_sql_text(definition.location.bucket)}")
+    if discovery.queue is not None:
+        ways.append(f"SQS NOTIFICATIONS {_sql_text(queue_name(discovery.queue))}")
+    pattern = definition.location.prefix + definition.pattern
+    table = definition.name.partition(".")[2]
+    head = " ".join(part for part in (sql_name(table), pinned.aliases_sql()) if part)
+    return (
+        f"CREATE SOURCE {head} FROM S3 DISCOVER OBJECTS MATCHING {_sql_text(pattern)} "
+        f"USING {', '.join(ways)} {pinned.format_sql()}{_options_sql(purified)};"
+    )
+
+
+def _options_sql(purified: Purified) -> str:
+    """How headers are matched, where that is not what the document has: as they are pinned."""
+    match = purified.definition.reading.header_match
+    if match == EXACT or purified.pinned.header is None:
+        return ""
+    return f" WITH (header_match = {_sql_text(match)})"
+
+
+def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:
+    """The table as it may stand under `tables` of a source: nothing is left to be found."""
+    pinned = purified.pinned
+    given = {key: value for key, value in external.items() if key not in _PURIFIED_AWAY}
+    header = False if pinned.header is None else list(pinned.header)
+    table = purified.definition.name.partition(".")[2]
+    return [
+        f"- name: {_yaml(table)}",
+        "  external:",
+        *(f"    {_yaml(str(key))}: {_yaml(value)}" for key, value in given.items()),
+        f"    header: {_yaml(header)}",
+        "  columns:",
+        *(
+            f"    - {{name: {_yaml(column.name)}, data_type: {_yaml(column.data_type)}}}"
+            for column in pinned.columns
+        ),
+    ]
+
+
+def _yaml(value: Any) -> str:
+    """The value on one line of YAML."""
+    if isinstance(value, str):
+        if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+            return value
+        quoted = json.dumps(value, ensure_ascii=False)
+        return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{_yaml(str(key))}: {_yaml(each)}" for key, each in value.items())
+        return f"{{{pairs}}}"
+    if isinstance(value, Sequence):
+        return f"[{', '.join(_yaml(each) for each in value)}]"
+    return json.dumps(value)
+
+
+def _sql_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def read_purified(
+    spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
+) -> Purified:
+    """The purified definition; no relation or message is changed. Raises an Mzs3Error."""
+    ledger = None
+    with reading(spark, definition.name):
+        made = read_tables(spark, definition)
+        if made is not None and made.has_ledger:
+            ledger = Ledger(spark, made.relations)
+        if made is not None and ledger and is_committed(ledger):
+            if made.pinned is None:
+                raise lost_rows(definition)
+            pinned = PinnedDefinition.from_json(made.pinned)
+            return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))
+    run = SourceRun(spark, definition, connection)
+    try:
+        with reading(spark, definition.name), open_inbox(run) as inbox:
+            found = purify_now(run, inbox, ledger)
+    except S3Error as exc:
+        raise SourceError(f"{definition.name}: {exc}") from exc
+    return Purified(definition, found, False)

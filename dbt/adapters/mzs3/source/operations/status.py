@@ -1,0 +1,163 @@
+"""How a source stands, from its ledger alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.ledger.compaction import committed_epochs
+from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, State, is_any_sql
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.source.access import reading
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.listing.throttle import run_limits
+from dbt.adapters.mzs3.source.made import made_relations, read_tables
+from dbt.adapters.mzs3.source.purify import PinnedDefinition
+from dbt.adapters.mzs3.source.report import objects_hint, reset_hint, size_text
+
+OK = "ok"
+WAITING = "waiting"
+IN_ERROR = "in error"
+NEVER = "never ingested"
+
+_RIGHT = dict.fromkeys(("objects", "waiting", "bytes waiting", "runs left", "lag", "epochs"), ">")
+_ALIGNED = {"source": "<", "state": "<", **_RIGHT, "last event": "<"}
+
+_IS_OPEN = f"object IS NOT NULL AND {is_any_sql('shown.state', State.OPEN)}"
+_HAS_FAILED = f"object IS NOT NULL AND shown.state = '{State.FAILED}'"
+_NONE_FAILED = f"object IS NULL AND shown.state = '{State.FAILED}'"
+_TOTALS = (
+    f"count_if(object IS NOT NULL AND {IS_VISIBLE}) AS objects",
+    f"count_if({_IS_OPEN}) AS waiting",
+    f"coalesce(sum(shown.size) FILTER (WHERE {_IS_OPEN}), 0) AS waiting_bytes",
+    f"unix_timestamp(min(shown.last_modified) FILTER (WHERE {_IS_OPEN})) AS oldest",
+    "unix_timestamp(max(shown.at)) AS last_event",
+    f"max(struct(shown.epoch, shown.error, object)) FILTER (WHERE {_HAS_FAILED}) AS of_object",
+    f"max(struct(shown.epoch, shown.error)) FILTER (WHERE {_NONE_FAILED}) AS of_none",
+    "coalesce(max(taken.epoch), 0) AS latest",
+)
+# A failure of no object in particular is over once anything is committed.
+_UNNAMED = "CASE WHEN of_none.epoch > latest THEN of_none.error END"
+_SUMMARY = (
+    *("objects", "waiting", "waiting_bytes", "last_event", "of_object.object AS failed"),
+    "CASE WHEN oldest IS NOT NULL THEN greatest(0, unix_timestamp() - oldest) END AS lag",
+    f"coalesce(of_object.error, {_UNNAMED}) AS last_error",
+)
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    """What the ledger says of a source: never of objects that no run has seen yet.
+
+    `objects` have rows in the source; `waiting` ones are listed, failed or to be taken again, by
+    about `waiting_runs` runs.
+    `lag` is how many seconds ago the oldest of those was last modified. `epochs` were committed.
+    `last_event` is in seconds since 1970. `failed` is the object that the last error is of, if it
+    is of one. `misplaced` are columns that an earlier version has pinned to other fields than
+    those of their names.
+    """
+
+    source: str
+    state: str
+    objects: int = 0
+    waiting: int = 0
+    waiting_bytes: int = 0
+    waiting_runs: int = 0
+    lag: int | None = None
+    epochs: int = 0
+    last_event: int | None = None
+    last_error: str | None = None
+    failed: str | None = None
+    misplaced: tuple[str, ...] = ()
+
+    def cells(self) -> tuple[str, ...]:
+        """The status as a line of a table, but for the error."""
+        at = self.last_event
+        return (
+            self.source,
+            self.state,
+            str(self.objects),
+            str(self.waiting),
+            size_text(self.waiting_bytes) if self.waiting else "-",
+            str(self.waiting_runs) if self.waiting else "-",
+            "-" if self.lag is None else lag_text(self.lag),
+            str(self.epochs),
+            "-" if at is None else time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(at)),
+        )
+
+
+def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStatus:
+    """How the source stands now; waits for nobody, and writes nothing. Raises SourceError."""
+    name, relations = definition.name, definition.relations
+    with reading(spark, name):
+        if not spark.catalog.tableExists(relations.ledger):
+            return SourceStatus(name, NEVER)
+        ledger = Ledger(spark, made_relations(spark, definition))
+        epochs = ledger.epochs()
+        found = ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY).first()
+        committed = committed_epochs(ledger, epochs)
+        runs, waiting = 0, found["waiting"]
+        if waiting:
+            limits = run_limits(ledger, definition.intake)
+            runs = limits.runs(waiting, found["waiting_bytes"])
+        misplaced = _misplaced(spark, definition) if committed else ()
+    state = IN_ERROR if found["last_error"] else WAITING if waiting else OK
+    state = state if epochs else NEVER
+    return SourceStatus(
+        name,
+        state,
+        epochs=committed,
+        waiting_runs=runs,
+        misplaced=misplaced,
+        **found.asDict(),
+    )
+
+
+def _misplaced(spark: SparkSession, definition: SourceDefinition) -> tuple[str, ...]:
+    # What is wrong with its tables, the next run tells.
+    with suppress(SourceError):
+        made = read_tables(spark, definition)
+        if made is not None and made.pinned is not None:
+            return tuple(PinnedDefinition.from_json(made.pinned).misplaced())
+    return ()
+
+
+def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
+    """The lines of a table of the sources, in order of their names, errors below it."""
+    ordered = sorted(statuses, key=lambda status: status.source)
+    rows = [(*_ALIGNED,), *(status.cells() for status in ordered)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(row, _ALIGNED.values(), widths, strict=True)
+        lines.append("  ".join(f"{cell:{align}{width}}" for cell, align, width in cells).rstrip())
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    for status in ordered:
+        if status.misplaced:
+            lines.append(
+                f"{status.source}: an earlier version has pinned its columns by their positions: "
+                f"{', '.join(status.misplaced)} have the values of other fields than those of "
+                "their names, and go on so\n  to have them read by their names, start with: "
+                f"{reset_hint(status.source)}"
+            )
+        if status.last_error is None:
+            continue
+        # An error that names its source already does not name it twice.
+        lines.append(f"{status.source}: {status.last_error.removeprefix(f'{status.source}: ')}")
+        if status.failed is not None:
+            skip = objects_hint("skip_s3_objects", status.source, [status.failed])
+            lines[-1] += f"\n  to go on without it: {skip}"
+    return lines
+
+
+def lag_text(seconds: int) -> str:
+    """The time in the two largest units it has, such as `2d 3h`."""
+    parts = (seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
+    units = [f"{part}{unit}" for part, unit in zip(parts, "dhms", strict=True)]
+    first = next((n for n, part in enumerate(parts) if part), 3)
+    return " ".join(units[first : first + 2])

@@ -1,0 +1,257 @@
+"""Pinning a source's definition: what was found is kept from the first commit on, and not before.
+
+Until an epoch is committed, each run purifies anew. If it comes to another definition than the
+run before, it makes the table of rows anew, in which nothing counts yet. The ledger stays as it
+is: what users have decided of objects, and what a queue has told of, is in it. Before that,
+
+- every epoch that was planned is closed. So a run that has lost the lock commits nothing any more;
+  and if it just has, the definition is pinned.
+- the lock is held alone (see `SourceLock.alone`): what a run drops that was taken for dead is
+  never a table in which another one has committed.
+
+If a run dies on the way, the ledger is there without a table of rows, and the next one makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.errors import ConfigError, SourceError
+from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN
+from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject, read_fields
+from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem
+from dbt.adapters.mzs3.ledger.compaction import is_committed
+from dbt.adapters.mzs3.ledger.epochs import unfinished_epochs
+from dbt.adapters.mzs3.ledger.events import State
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.ledger.lock import SourceLock
+from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.executor.fetch import open_format, schema_ddl
+from dbt.adapters.mzs3.source.executor.listing import ObjectInfo, iter_pages
+from dbt.adapters.mzs3.source.made import MadeTables, lost_rows, own, read_tables
+from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, purify
+from dbt.adapters.mzs3.source.queue.announced import look_again
+from dbt.adapters.mzs3.source.queue.inbox import VISIBILITY_S, Inbox
+from dbt.adapters.mzs3.source.report import reset_hint
+from dbt.adapters.mzs3.source.reset import ingested_after_reset
+from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.source.tables import drop_rows, make_relations
+from dbt.adapters.mzs3.spark.tables import table_format
+from dbt.adapters.mzs3.store.client import s3_client
+
+
+@dataclass(frozen=True)
+class Pin:
+    """The definition that holds for every object of a run, and the ledger; and whether nothing is
+    committed yet, so that the next run may go by another one."""
+
+    definition: PinnedDefinition
+    ledger: Ledger
+    is_first: bool
+
+
+def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
+    """Makes the relations of the source, and what is missing of them, under its lock.
+
+    Raises an Mzs3Error: also where the definition is not the one that is pinned.
+    """
+    definition, spark = run.definition, run.spark
+    made = read_tables(spark, definition)
+    ledger = Ledger(spark, made.relations, lock) if made and made.has_ledger else None
+    if made is not None and ledger is not None and _has_committed(run, made, ledger):
+        if made.pinned is None:
+            lock.require()  # or another run has made it since
+            raise lost_rows(definition)
+        pinned = PinnedDefinition.from_json(made.pinned)
+        _require_agreement(definition, pinned)
+        _make(run, pinned, made)
+        return Pin(pinned, ledger, is_first=False)
+    lock.require_alone()
+    pinned = purify_now(run, inbox, ledger)
+    if made is not None:
+        # The ledger has a format already.
+        pinned = replace(pinned, file_format=made.relations.file_format)
+        _require_format(definition, pinned.file_format)
+    if made is not None and made.pinned is not None and not _is_pinned(made, pinned):
+        with lock.alone():
+            drop_rows(spark, definition, made.relations)
+            relations = _make(run, pinned, None)
+    else:
+        relations = _make(run, pinned, made)
+    # A run that lost the lock may still make the table, as it knew it, just after it was dropped:
+    # then it was there, and has other columns.
+    if (now := read_tables(spark, definition)) is None or not _is_pinned(now, pinned):
+        rows = definition.relations.shown("__rows")
+        raise SourceError(
+            f"{definition.name}: another run made or dropped {rows} while this one was to make "
+            "it; nothing was ingested. Run again"
+        )
+    # Not the ledger from before: the table of rows beside it may have another name by now.
+    return Pin(pinned, Ledger(spark, relations, lock), is_first=True)
+
+
+def _is_pinned(made: MadeTables, pinned: PinnedDefinition) -> bool:
+    """Whether the tables are made for this definition, wherever its header was found."""
+    return made.pinned is not None and PinnedDefinition.from_json(made.pinned) == pinned
+
+
+def _has_committed(run: SourceRun, made: MadeTables, ledger: Ledger) -> bool:
+    """Whether anything is committed; if not, no epoch that is planned by now will be."""
+    if is_committed(ledger):
+        return True
+    if made.pinned is not None:
+        for dead in unfinished_epochs(ledger.epochs()):
+            with run.step("void"):
+                ledger.write_void(dead)
+    return is_committed(ledger)
+
+
+def _make(run: SourceRun, pinned: PinnedDefinition, made: MadeTables | None) -> SourceRelations:
+    columns, text = schema_ddl(pinned.columns), pinned.to_json()
+    if made is not None and made.pinned is not None:
+        own(run.spark, run.definition, made)
+    return make_relations(run.spark, run.definition, columns, text, pinned.file_format, made)
+
+
+def purify_now(
+    run: SourceRun, inbox: Inbox | None, ledger: Ledger | None = None
+) -> PinnedDefinition:
+    """Purifies the definition by what is in S3 now; messages of its queue stay there.
+
+    The ledger, if there is one, says which objects are skipped: they teach no header. Raises an
+    Mzs3Error.
+    """
+    definition = run.definition
+    if ledger is not None and definition.discovery.queue is not None:
+        _require_location(definition, ledger)
+    found, origin = None, None
+    if definition.header is True:
+        found, origin = _discover_header(run, inbox, ledger)
+    try:
+        pinned = purify(definition, found)
+    except ConfigError as exc:
+        if origin is None:
+            raise
+        subject = (
+            f"{exc.subject}, by the header of object {origin} (if it is none of the source's, "
+            "remove it, or narrow `pattern`),"
+        )
+        raise ConfigError(subject, exc.problems) from exc
+    file_format = table_format(run.spark, definition.file_format)
+    names = {folded(column.name) for column in pinned.columns}
+    for taken in (EPOCH_COLUMN, PROBLEM_COLUMN):
+        if taken in names:
+            raise SourceError(
+                f"{definition.name}: a column can't be named {taken}, as the table of rows has "
+                "one of that name; declare `columns` to give it another"
+            )
+    return replace(pinned, file_format=file_format, origin=origin)
+
+
+def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
+    found = contradictions(pinned, definition)
+    if found:
+        differences = "".join(f"\n  - {difference}" for difference in found)
+        raise SourceError(
+            f"{definition.name}: its definition is not the one that was pinned when it was first "
+            f"ingested, {pinned.sql()}:{differences}\nRestore the definition; or, to ingest "
+            f"{ingested_after_reset(definition.discovery)} under this one, drop what was made "
+            f"with the old one: {reset_hint(definition.name)}"
+        )
+
+
+def _require_format(definition: SourceDefinition, made: str) -> None:
+    if definition.file_format not in (None, made):
+        raise SourceError(
+            f"{definition.name}: file_format is declared as {definition.file_format!r}, and an "
+            f"earlier run, which committed nothing, has made the tables with {made!r}. Declare "
+            f"that; or, to ingest {ingested_after_reset(definition.discovery)} with another one, "
+            f"drop them: {reset_hint(definition.name)}"
+        )
+
+
+def _require_location(definition: SourceDefinition, ledger: Ledger) -> None:
+    """Raises SourceError if a queue has told of objects that are in no location of the source's:
+    they are to be taken without being listed."""
+    uri, objects = definition.location.uri, ledger.objects().where("object IS NOT NULL")
+    other = objects.where(~F.col("object").startswith(uri)).first()
+    if other is not None:
+        raise SourceError(
+            f"{definition.name}: its location is declared as {uri!r}, and its ledger has objects "
+            f"of another one, such as {other['object']}. Restore the location; or, to ingest "
+            f"{ingested_after_reset(definition.discovery)} under this one, drop what is known of "
+            f"the old one: {reset_hint(definition.name)}"
+        )
+
+
+def _discover_header(
+    run: SourceRun, inbox: Inbox | None, ledger: Ledger | None
+) -> tuple[tuple[RecordField, ...] | None, str | None]:
+    """The header of the first object that has one, and the object's URI; listed objects come
+    before announced ones. Raises SourceError for one whose header can't be read, unless it is to
+    be skipped and another has one."""
+    definition = run.definition
+    form = open_format(
+        definition.format, definition.dialect, definition.compression, definition.reading
+    )
+    skipped = _skipped(ledger) if ledger is not None else {}
+    unread: SourceError | None = None
+    for stored in _stored_objects(run, inbox, ledger):
+        run.cancellation.check()
+        uri = f"s3://{stored.bucket}/{stored.key}"
+        if stored.size == 0 or skipped.get(uri) == stored.etag:
+            continue
+        try:
+            header = read_fields(form, stored, definition.name)
+        except SourceError as exc:
+            # Its whole object is left out, as it is where it is fetched.
+            if not (definition.reading.skips and isinstance(exc.__cause__, HeaderProblem)):
+                raise
+            unread = unread or exc
+            continue
+        if header is not None:
+            return header, uri
+    if unread is not None:
+        raise unread
+    if inbox is not None and not definition.discovery.bucket_scan:
+        what = "is empty" if inbox.empty else "names no object that has a header"
+        if inbox.only_tests:
+            what = "holds nothing but S3's test event, which announces no object"
+        raise SourceError(
+            f"{definition.name}: the queue {inbox.queue_name} {what}, so there is none to learn "
+            "the columns from. Declare the names as `header: [name, ...]`; or run again once an "
+            "object was announced. Messages that a killed run had received come back within "
+            f"{VISIBILITY_S} s"
+        )
+    return None, None
+
+
+def _skipped(ledger: Ledger) -> dict[str, str]:
+    """The ETag of each object that is left out as it is now."""
+    events = ledger.objects().where(f"object IS NOT NULL AND shown.state = '{State.SKIPPED}'")
+    return {row["object"]: row["etag"] for row in events.select("object", "shown.etag").collect()}
+
+
+def _stored_objects(
+    run: SourceRun, inbox: Inbox | None, ledger: Ledger | None
+) -> Iterator[StoredObject]:
+    definition, client = run.definition, s3_client(run.connection)
+
+    def found() -> Iterator[list[ObjectInfo]]:
+        if definition.discovery.bucket_scan:
+            yield from iter_pages(client, definition.location, definition.pattern)
+        if inbox is not None:
+            inbox.receive()
+            if ledger is not None:
+                # What a run before has failed with, no message may tell of again.
+                look_again(run, ledger, inbox)
+            yield inbox.found
+
+    for one in chain.from_iterable(found()):
+        yield StoredObject(client, definition.location.bucket, one.key, one.etag, one.size)

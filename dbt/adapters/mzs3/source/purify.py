@@ -1,0 +1,280 @@
+"""Purification: what a definition left open is replaced by what was found, and pinned."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+from dbt.adapters.mzs3.errors import ConfigError, SourceError
+from dbt.adapters.mzs3.formats.read.columns import Column, name_problems, unmatchable_names
+from dbt.adapters.mzs3.formats.read.encoding import UTF_8
+from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, RecordField
+from dbt.adapters.mzs3.formats.read.typed import VOID, misfits
+from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.naming import (
+    columns_fields,
+    is_record,
+    misplaced,
+    sql_name,
+    sql_names,
+)
+from dbt.adapters.mzs3.spark.sql import PARQUET
+
+
+@dataclass(frozen=True)
+class PinnedDefinition:
+    """A source's header and columns, with nothing left open, and how its objects are read.
+
+    `header` is what every object's header must equal, as `header_match` says, None for objects
+    without one; `columns` are the names and types in Spark, one for each of its names. `fields`
+    has for each column the position of its name in the header; it is empty where they are in one
+    order, as all were that an earlier version has pinned. `origin` is the URI of the object whose
+    header it is, None for one that was declared, or pinned by an earlier version; definitions
+    that differ in no more are equal. The pattern is not pinned, nor what is done with headers and
+    rows that do not fit: these may change without making wrong what was taken.
+    """
+
+    header: tuple[str, ...] | None
+    columns: tuple[Column, ...]
+    location: str
+    dialect: CsvDialect
+    compression: str
+    encoding: str = UTF_8
+    format: str = CSV
+    file_format: str = PARQUET
+    fields: tuple[int, ...] = ()
+    origin: str | None = field(default=None, compare=False)
+
+    def fetched(self) -> tuple[Column, ...]:
+        """The columns in the header's order, which is that in which objects are read."""
+        if not self.fields:
+            return self.columns
+        return tuple(self.columns[self.fields.index(n)] for n in range(len(self.fields)))
+
+    def misplaced(self) -> list[str]:
+        """The columns that an earlier version has pinned to another field than that of their name,
+        as it went by positions alone."""
+        if self.header is None or self.fields:
+            return []
+        return misplaced(self.header, [column.name for column in self.columns])
+
+    def sql(self) -> str:
+        """The definition in words, such as `(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
+        return f"{self.aliases_sql()} {self.format_sql()}".lstrip()
+
+    def aliases_sql(self) -> str:
+        """The columns' names in parentheses; empty where they are the header's."""
+        names = tuple(column.name for column in self.fetched())
+        return "" if names == self.header else sql_names(names)
+
+    def format_sql(self) -> str:
+        """The format and its columns, such as `FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
+        name = self.format.upper()
+        if self.header is None:
+            return f"FORMAT {name} WITH {len(self.columns)} COLUMNS"
+        return f"FORMAT {name} WITH HEADER COLUMNS {sql_names(self.header)}"
+
+    def to_json(self) -> str:
+        """The definition as one line of JSON, for `from_json`.
+
+        Columns are in the header's order, as they were before `order` was: a version that does
+        not know it takes them for others than are declared, and never one for another.
+        """
+        stored = asdict(self)
+        stored["order"] = stored.pop("fields")
+        stored["columns"] = [asdict(column) for column in self.fetched()]
+        return json.dumps(stored)
+
+    @classmethod
+    def from_json(cls, text: str) -> PinnedDefinition:
+        """The definition that `to_json` wrote, without keys that a later version gave it."""
+        stored = json.loads(text)
+        value = {
+            one.name: stored[one.name] for one in dataclasses.fields(cls) if one.name in stored
+        }
+        value["header"] = None if value["header"] is None else tuple(value["header"])
+        columns = tuple(Column(**column) for column in value["columns"])
+        value["fields"] = tuple(stored.get("order", ()))
+        value["columns"] = tuple(columns[at] for at in value["fields"]) or columns
+        value["dialect"] = CsvDialect(**value["dialect"])
+        return cls(**value)
+
+
+def purify(definition: SourceDefinition, found: Sequence[RecordField] | None) -> PinnedDefinition:
+    """The definition with nothing left open, from an object's header, if any has one.
+
+    `found` is for definitions that discover it. Columns without a type have that of their field,
+    or else string. Raises SourceError where the header that is needed was not found, ConfigError
+    where it does not go with the declared columns, or its fields can't be read as them.
+    """
+    header: tuple[str, ...] | None = None
+    fields: tuple[int, ...] = ()
+    if definition.header is False:
+        columns = definition.columns or _numbered(definition.column_count or 0)
+    else:
+        header, fields, columns = _of_header(definition, found)
+    return PinnedDefinition(
+        header=header,
+        columns=columns,
+        location=definition.location.uri,
+        dialect=definition.dialect,
+        compression=definition.compression,
+        encoding=definition.reading.encoding,
+        format=definition.format,
+        fields=fields,
+    )
+
+
+def _numbered(count: int) -> tuple[Column, ...]:
+    return tuple(Column(f"column{n}") for n in range(1, count + 1))
+
+
+def _of_header(
+    definition: SourceDefinition, found: Sequence[RecordField] | None
+) -> tuple[tuple[str, ...], tuple[int, ...], tuple[Column, ...]]:
+    """The names to pin, the position among them of each column's, and the columns."""
+    listed = definition.header if isinstance(definition.header, tuple) else None
+    if listed is None and found is None:
+        raise SourceError(
+            f"{definition.name}: no object at {definition.location.uri} that matches "
+            f"{definition.pattern!r} has a header to learn the columns from. Put one there, "
+            "or declare the names as `header: [name, ...]`"
+        )
+    header = listed or tuple(field.name for field in found or ())
+    declared, match = definition.columns, definition.reading.header_match
+    columns = declared or tuple(Column(name, "") for name in header)
+    places: tuple[int, ...] = tuple(range(len(header)))
+    problems = [] if declared else _unnamed(header)
+    if declared:
+        try:
+            names = [column.name for column in declared]
+            places = columns_fields(names, header, match, listed=listed is not None)
+        except ValueError as exc:
+            raise ConfigError(f"source {definition.name}", [str(exc)]) from exc
+    if listed is None and definition.format == CSV and _is_record(definition, header, columns):
+        problems.append(
+            f"the first line is {sql_names(header)}, whose values are of the types declared: it "
+            "looks like a record, not a header. Declare `header: false` if it is one, or else its "
+            "names as `header: [name, ...]`"
+        )
+    kept = sorted(places)
+    pinned = tuple(header[place] for place in kept)
+    problems += _unmatchable(pinned, match)
+    if found and listed is None:
+        columns, misfit = _typed(header, columns, [found[place] for place in places])
+        problems += misfit
+    if problems:
+        raise ConfigError(f"source {definition.name}", problems)
+    columns = tuple(replace(one, data_type=one.data_type or "string") for one in columns)
+    fields = tuple(kept.index(place) for place in places)
+    return pinned, fields if list(fields) != sorted(fields) else (), columns
+
+
+def _is_record(
+    definition: SourceDefinition, header: Sequence[str], columns: Sequence[Column]
+) -> bool:
+    names = {folded(name) for name in header}
+    aliases = bool(definition.columns) and names.isdisjoint(folded(c.name) for c in columns)
+    return (
+        aliases
+        and len(columns) == len(header)
+        and is_record(header, columns, definition.dialect.null)
+    )
+
+
+def _typed(
+    header: Sequence[str], columns: Sequence[Column], fields: Sequence[RecordField]
+) -> tuple[tuple[Column, ...], list[str]]:
+    """The columns with the types of their fields where none is declared, and what is wrong."""
+    own = ["string" if field.own in (None, VOID) else str(field.own) for field in fields]
+    typed = tuple(
+        replace(column, data_type=column.data_type or kind)
+        for column, kind in zip(columns, own, strict=True)
+    )
+    return typed, [
+        f"the header is {sql_names(header)}: {problem}; declare another data_type, or leave "
+        "it out: declare the others as `columns`, and `header_match: subset`"
+        for problem in misfits(fields, typed)
+    ]
+
+
+def _unnamed(header: Sequence[str]) -> list[str]:
+    return [
+        f"the header is {sql_names(header)}: {problem}; declare `columns` to name them"
+        for problem in name_problems(header)
+    ]
+
+
+def _unmatchable(header: Sequence[str], match: str) -> list[str]:
+    return [
+        f"the header is {sql_names(header)}: {problem}, so its columns can't be told by name "
+        f"as header_match: {match} does; leave out header_match, or give each object's "
+        "columns names of their own"
+        for problem in (unmatchable_names(header) if match != EXACT else ())
+    ]
+
+
+def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> list[str]:
+    """What the definition now says that the pinned one does not; empty if they agree."""
+    # No word of the escape: it is always the quote.
+    now, then = definition.dialect, pinned.dialect
+    values = (
+        ("location", definition.location.uri, pinned.location),
+        ("format", definition.format, pinned.format),
+        ("delimiter", now.delimiter, then.delimiter),
+        ("quote", now.quote, then.quote),
+        ("null", now.null, then.null),
+        ("compression", definition.compression, pinned.compression),
+        ("encoding", definition.reading.encoding, pinned.encoding),
+        ("file_format", definition.file_format or pinned.file_format, pinned.file_format),
+    )
+    found = [
+        f"the {key} is declared as {declared!r} but was pinned as {before!r}"
+        for key, declared, before in values
+        if declared != before
+    ]
+    header = pinned.header
+    if (definition.header is False) != (header is None):
+        declared, before = ("without", "with") if header else ("with", "without")
+        return [*found, f"it is declared {declared} a header but was pinned {before} one"]
+    if header is None:
+        columns = definition.columns or _numbered(definition.column_count or 0)
+        return found + _column_differences(columns, pinned.columns)
+    if isinstance(definition.header, tuple) and definition.header != header:
+        found.append(
+            f"the header is declared as {sql_names(definition.header)} but was pinned as "
+            f"{sql_names(header)}"
+        )
+    if not definition.columns and (problems := _unnamed(header)):
+        return found + problems
+    # As they were pinned, by whatever rule of that time: what was taken was read so.
+    columns = definition.columns or tuple(
+        Column(header[place], "") for place in pinned.fields or range(len(header))
+    )
+    return [
+        *found,
+        *_unmatchable(header, definition.reading.header_match),
+        *_column_differences(columns, pinned.columns),
+    ]
+
+
+def _column_differences(wanted: Sequence[Column], pinned: Sequence[Column]) -> list[str]:
+    if len(wanted) != len(pinned):
+        return [f"{len(wanted)} columns are declared but {len(pinned)} were pinned"]
+    typed = [
+        replace(now, data_type=now.data_type or then.data_type)
+        for now, then in zip(wanted, pinned, strict=True)
+    ]
+    return [
+        f"column {position} is declared as {_column(now)} but was pinned as {_column(then)}"
+        for position, (now, then) in enumerate(zip(typed, pinned, strict=True), 1)
+        if now != then
+    ]
+
+
+def _column(column: Column) -> str:
+    return f"{sql_name(column.name)} {column.data_type}"

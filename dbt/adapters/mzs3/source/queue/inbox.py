@@ -1,0 +1,316 @@
+"""The messages that one run has in its hands, from receiving them to deleting them.
+
+A message is deleted only when the run says that all it announced is on record. Whatever else
+happens, it goes back: at the end of the run, or, if the process is killed, once SQS takes it for
+lost.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, nullcontext
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.source.executor.listing import ObjectInfo
+from dbt.adapters.mzs3.source.queue.messages import (
+    Kind,
+    ObjectEvent,
+    Scope,
+    newest_of_each_key,
+    parse_message,
+)
+from dbt.adapters.mzs3.source.queue.sqs import BATCH, Queue
+from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.store.body import get_object
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.failures import (
+    AwsFailure,
+    describe,
+    error_code,
+    is_denied,
+    is_missing,
+)
+from dbt.adapters.mzs3.text import counted
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+MAX_MESSAGES = 10_000
+"""What one run receives at most of its source's messages; the rest waits for the next one."""
+MAX_OTHERS = 50_000
+"""What it receives at most beside those, as others may use the queue too: so a run ends. With the
+messages of two runs, SQS hides as many of one queue as it can."""
+WAIT_S = 2
+
+VISIBILITY_S = 300
+"""How long SQS hides a message after the run last asked it to: what a killed run costs."""
+
+THREADS = 16
+# So many are asked for between two looks at whether the user has cancelled.
+_AT_A_TIME = 64
+
+
+class Inbox:
+    """The messages of a source's queue, received when they are first asked for, then held.
+
+    `found` is what S3 has under the keys that the queue told of, whatever it said of them; `gone`
+    are the events of those under which there is nothing. `empty` says that there was no message at
+    all, `only_tests` that each was S3's test event of the bucket. From the first message on a
+    thread extends their visibility timeout, until they are acknowledged or the inbox is closed.
+    Raises S3Error where the queue can't be read; what else goes wrong with it loses nothing, and
+    is logged.
+    """
+
+    def __init__(self, run: SourceRun, queue: Queue) -> None:
+        self._run = run
+        self._source = run.definition.name
+        self._scope = Scope(run.definition.location, run.definition.pattern)
+        self._queue = queue
+        # By their ids, of the source's messages, and of others' that it has received with them.
+        self._handles: dict[str, str] = {}
+        self._others: dict[str, str] = {}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._keep_hidden, daemon=True)
+        self._received = False
+        self._tests = 0
+        self.queue_name = queue.name
+        self.empty = True
+        self.only_tests = False
+        self.found: list[ObjectInfo] = []
+        self.gone: list[ObjectEvent] = []
+
+    def close(self) -> None:
+        """Gives back what was not deleted."""
+        self._stop_hiding()
+        self._give_back(self._others)
+        self._give_back(self._handles)
+
+    def receive(self) -> None:
+        """Receives what the queue has, up to `MAX_MESSAGES`, and looks it up in S3; once only.
+
+        What is not the source's is visible to others again before anything is looked up.
+        """
+        if self._received:
+            return
+        self._received = True
+        events, reasons, again, ended_after = self._receive_all()
+        received = len(self._handles) + len(self._others)
+        self.empty = not received
+        self.only_tests = 0 < self._tests == received
+        self._give_back(self._others)
+        if reasons or ended_after:
+            self._tell_of_others(reasons, again, ended_after)
+        newest = newest_of_each_key(events)
+        # A removal may come late too, long after the object was put there again.
+        for key, found in look_up(self._run, newest):
+            if found is None:
+                self.gone.append(newest[key])
+            # A folder's marker is no object, as in a listing.
+            elif not (key.endswith("/") and found.size == 0):
+                self.found.append(found)
+
+    def look_again(self, keys: Iterable[str]) -> None:
+        """Looks these keys up in S3 too, though no message told of them.
+
+        A key that is not the source's any more is as good as gone.
+        """
+        told = {*(one.key for one in self.found), *(event.key for event in self.gone)}
+        untold = [key for key in keys if key not in told]
+        gone = sorted(key for key in untold if not self._scope.has(key))
+        for key, found in look_up(self._run, filter(self._scope.has, untold)):
+            if found is None:
+                gone.append(key)
+            else:
+                self.found.append(found)
+        bucket = self._run.definition.location.bucket
+        self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
+
+    def acknowledge(self) -> None:
+        """Deletes the source's messages; call it once all they announced is on record."""
+        self._stop_hiding()
+        undone = _tried(self._queue.delete, [*self._handles.values()])
+        self._handles.clear()
+        if undone:
+            self._run.log.warn(
+                f"{self._of_queue(undone)} could not be deleted ({undone[-1]}). They come again, "
+                "and nothing is ingested twice"
+            )
+
+    def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str], int, int]:
+        """The source's events; how many messages are not the source's, by what they are; and how
+        many came again.
+
+        The last number is of those beside the source's, if they ended the receiving, else 0.
+        """
+        events: list[ObjectEvent] = []
+        reasons: Counter[str] = Counter()
+        # A message may hold several events; they are bounded as the messages are.
+        own = beside = again = 0
+        while own < MAX_MESSAGES and beside < MAX_OTHERS:
+            self._run.cancellation.check()
+            messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
+            if not messages:
+                return events, reasons, again, 0
+            for message, handle, body in messages:
+                known = next((m for m in (self._handles, self._others) if message in m), None)
+                if known is not None:
+                    known[message] = handle  # of one that came before, the new handle counts
+                    beside += 1
+                    again += 1
+                    continue
+                told = parse_message(body)
+                mine = [*filter(self._scope.is_object, told)]
+                events += mine
+                if (reason := self._scope.foreign(told)) is not None:
+                    self._others[message] = handle
+                    reasons[reason] += 1
+                    beside += max(1, len(mine))
+                    continue
+                self._handles[message] = handle
+                own += max(1, len(mine))
+                self._tests += all(event.kind is Kind.TEST for event in told)
+            if self._thread.ident is None:
+                self._thread.start()
+        if own < MAX_MESSAGES:
+            return events, reasons, again, beside
+        self._run.log.warn(
+            f"{self._source}: this run takes {own} of its own messages from the queue "
+            f"{self.queue_name}, beside {beside} that are others' or came again, and there may be "
+            "more; run again for the rest"
+        )
+        return events, reasons, again, 0
+
+    def _tell_of_others(self, reasons: Counter[str], again: int, ended_after: int) -> None:
+        """In one warning, as to run again does not help against what is behind many of others."""
+        said, advice = "came again", "Run again for the rest"
+        if reasons:
+            what = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+            said = (
+                f"were left in it, as they are not this source's: {what} "
+                f"({sum(reasons.values())} in all, beside {len(self._handles)} of its own)"
+            )
+        ended_by_its_own = ended_after and 2 * again > ended_after
+        if reasons and not ended_by_its_own:
+            advice = "They come again with every run: give the source a queue of its own"
+        if ended_after:
+            said += (
+                f". This run received no more after {ended_after} messages that are others' or "
+                "came again; its own may be behind those"
+            )
+        self._run.log.warn(
+            f"{self._source}: messages of the queue {self.queue_name} {said}. {advice}"
+        )
+
+    def _give_back(self, messages: dict[str, str]) -> None:
+        """Makes these visible to others at once, and has them no longer."""
+        handles = [*messages.values()]
+        messages.clear()
+        undone = _tried(partial(self._queue.hide, seconds=0), handles) if handles else []
+        if undone:
+            self._run.log.warn(
+                f"{self._source}: {counted(len(undone), 'message')} could not be given back to "
+                f"the queue {self.queue_name} at once ({undone[-1]}). They come back by "
+                f"themselves within {VISIBILITY_S} s"
+            )
+
+    def _stop_hiding(self) -> None:
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _keep_hidden(self) -> None:
+        told = False
+        while not self._done.wait(VISIBILITY_S / 3):
+            undone = self._hide_all()
+            if undone and not told and not self._done.is_set():
+                told = True
+                self._run.log.warn(
+                    f"{self._of_queue(undone)} could not be kept from others while this run works "
+                    f"({undone[-1]}). Another run may get them too; nothing is ingested twice"
+                )
+
+    def _hide_all(self) -> list[str]:
+        """Why messages could not be hidden for longer, of each of them."""
+        undone: list[str] = []
+        handles = [*self._handles.copy().values()]
+        for start in range(0, len(handles), BATCH):
+            if self._done.is_set():
+                break
+            try:
+                undone += self._queue.hide(handles[start : start + BATCH], VISIBILITY_S)
+            except S3Error as exc:
+                return [str(exc)] * (len(handles) - start)
+        return undone
+
+    def _of_queue(self, undone: Sequence[str]) -> str:
+        return f"{self._source}: {counted(len(undone), 'message')} of the queue {self.queue_name}"
+
+
+def open_inbox(run: SourceRun) -> AbstractContextManager[Inbox | None]:
+    """The inbox of the source's queue, None for a source without one. Raises S3Error at once."""
+    queue = run.definition.discovery.queue
+    return nullcontext() if queue is None else closing(Inbox(run, Queue(run.connection, queue)))
+
+
+def _tried(request: Callable[[Sequence[str]], list[str]], handles: Sequence[str]) -> list[str]:
+    try:
+        return request(handles)
+    except S3Error as exc:
+        return [str(exc)] * len(handles)
+
+
+def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:
+    """Every key with the object that is there now, None if there is none; in the keys' order.
+
+    One HEAD for each, `THREADS` at a time. Raises S3Error for what is neither there nor missing,
+    and where the whole bucket is missing; and SourceError once the user has cancelled.
+    """
+    client, bucket = s3_client(run.connection), run.definition.location.bucket
+    waiting = iter(keys)
+    bucket_seen = False
+    with ThreadPoolExecutor(THREADS) as pool:
+        while some := list(islice(waiting, _AT_A_TIME)):
+            run.cancellation.check()
+            found_of_each = pool.map(partial(_head, client, bucket), some)
+            for key, found in zip(some, found_of_each, strict=True):
+                if found is None and not bucket_seen:
+                    _require_bucket(client, bucket, key)
+                    bucket_seen = True
+                yield key, found
+
+
+def _require_bucket(client: S3Client, bucket: str, key: str) -> None:
+    """A HEAD does not tell a missing key from a missing bucket; the answer to a GET does."""
+    try:
+        get_object(client, Bucket=bucket, Key=key)["Body"].close()
+    except AwsFailure as exc:
+        if error_code(exc) == "NoSuchBucket":
+            doing = f"looking for s3://{bucket}/{key}"
+            raise S3Error(
+                f"{describe(exc, doing)}. The messages that announced its objects stay in the "
+                "queue; check the bucket, and the endpoint of the AWS connection"
+            ) from exc
+
+
+def _head(client: S3Client, bucket: str, key: str) -> ObjectInfo | None:
+    try:
+        answer = client.head_object(Bucket=bucket, Key=key)
+    except AwsFailure as exc:
+        if is_missing(exc):
+            return None
+        text = describe(exc, f"looking for s3://{bucket}/{key}", "s3:GetObject")
+        if is_denied(exc):
+            text += (
+                ". If the object is gone, this needs s3:ListBucket too: without it S3 does not "
+                "tell what is missing from what is denied"
+            )
+        raise S3Error(text) from exc
+    return ObjectInfo(
+        key, answer["ETag"].strip('"'), answer["ContentLength"], answer["LastModified"]
+    )

@@ -1,0 +1,140 @@
+"""One SQS queue: receiving, holding, giving back and deleting its messages.
+
+Bodies of messages are never repeated, in errors or elsewhere: anybody may have sent them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from botocore.exceptions import ConnectionError as NoConnection
+from botocore.exceptions import HTTPClientError
+
+from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.source.config import queue_name
+from dbt.adapters.mzs3.store.client import OTHER_MAX_ATTEMPTS, aws_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.failures import QUEUE_MISSING_CODES, AwsFailure, describe, error_code
+
+BATCH = 10
+"""What SQS takes and gives in one request."""
+TRIES = 3
+"""How often what failed of a batch is asked for in all."""
+
+_REGION = re.compile(r"sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
+
+
+class Queue:
+    """A queue by its name or URL; a URL is asked where it points to. Raises S3Error."""
+
+    def __init__(
+        self, connection: AwsConnection, queue: str, *, max_attempts: int = OTHER_MAX_ATTEMPTS
+    ) -> None:
+        self.name = queue_name(queue)
+        self._url = queue if "://" in queue else None
+        endpoint = region = None
+        if self._url is not None:
+            parts = urlsplit(queue)
+            endpoint = f"{parts.scheme}://{parts.netloc}"
+            found = _REGION.fullmatch(parts.hostname or "")
+            region = found[1] if found else None
+        self._client = aws_client(
+            connection, "sqs", endpoint=endpoint, region=region, max_attempts=max_attempts
+        )
+
+    def look_up(self) -> str:
+        """The queue's URL; asks SQS for it if the queue is given by its name."""
+        if self._url is None:
+            with self._failures("looking up", "sqs:GetQueueUrl"):
+                found = self._client.get_queue_url(QueueName=self.name)
+            self._url = str(found["QueueUrl"])
+        return self._url
+
+    def receive(
+        self, *, wait_s: int, visibility_s: int, at_most: int = BATCH
+    ) -> list[tuple[str, str, str]]:
+        """Up to `at_most` messages that nobody else gets for `visibility_s`; none after `wait_s`.
+
+        Of each its id, the handle that SQS knows this receipt of it by, and its body. It asks all
+        of SQS's servers, unless `wait_s` is 0, so none means that there is none.
+        """
+        with self._failures("receiving from", "sqs:ReceiveMessage"):
+            answer = self._client.receive_message(
+                QueueUrl=self.look_up(),
+                MaxNumberOfMessages=at_most,
+                WaitTimeSeconds=wait_s,
+                VisibilityTimeout=visibility_s,
+            )
+        found = answer.get("Messages", [])
+        return [(one["MessageId"], one["ReceiptHandle"], one["Body"]) for one in found]
+
+    def hide(self, handles: Sequence[str], seconds: int) -> list[str]:
+        """Sets the visibility timeout of the messages; 0 gives them back at once.
+
+        What SQS said of each for which it could not be done.
+        """
+        return self._in_batches(
+            self._client.change_message_visibility_batch,
+            "changing the visibility of messages of",
+            "sqs:ChangeMessageVisibility",
+            handles,
+            VisibilityTimeout=seconds,
+        )
+
+    def delete(self, handles: Sequence[str]) -> list[str]:
+        """Deletes the messages for good; what SQS said of each that could not be deleted."""
+        return self._in_batches(
+            self._client.delete_message_batch, "deleting messages of", "sqs:DeleteMessage", handles
+        )
+
+    def _in_batches(
+        self,
+        request: Callable[..., dict[str, Any]],
+        doing: str,
+        permission: str,
+        handles: Sequence[str],
+        **of_each: Any,
+    ) -> list[str]:
+        """Makes the request for all; what failed of it is tried again, `TRIES` times in all."""
+        undone: list[str] = []
+        for start in range(0, len(handles), BATCH):
+            waiting = {str(n): handle for n, handle in enumerate(handles[start : start + BATCH])}
+            for _ in range(TRIES):
+                entries = [{"Id": n, "ReceiptHandle": waiting[n], **of_each} for n in waiting]
+                with self._failures(doing, permission):
+                    answer = request(QueueUrl=self.look_up(), Entries=entries)
+                failed = answer.get("Failed", [])
+                waiting = {one["Id"]: waiting[one["Id"]] for one in failed}
+                if not waiting:
+                    break
+            undone += [f"{one.get('Code')}: {one.get('Message', 'no message')}" for one in failed]
+        return undone
+
+    @contextmanager
+    def _failures(self, doing: str, permission: str) -> Iterator[None]:
+        try:
+            yield
+        except AwsFailure as exc:
+            text = describe(exc, f"{doing} the queue {self.name}", permission)
+            raise S3Error(text + _advice(exc)) from exc
+
+
+def _advice(exc: Exception) -> str:
+    code = error_code(exc)
+    if code in QUEUE_MISSING_CODES:
+        return (
+            ". Make the queue; or check its name under external.discover, and region and account "
+            "of the AWS connection: the queue of another region or account is given by its URL"
+        )
+    if "kms" in code.lower():
+        return ". The queue is encrypted: this needs kms:Decrypt on its key"
+    if isinstance(exc, (NoConnection, HTTPClientError)):
+        return (
+            ". Check that SQS can be reached from here; a queue that is not at the endpoint of "
+            "the AWS connection is given by its URL"
+        )
+    return ""

@@ -1,0 +1,85 @@
+"""What a run of a source says: warnings and hints on the way, and its report at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dbt.adapters.mzs3.options.values import UNITS
+from dbt.adapters.mzs3.text import counted
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """Committed by this run: new objects, their rows, rejected records; seconds it took.
+
+    Objects that were skipped, as their header is another, are not among `objects`.
+    `waiting_objects` and `waiting_bytes` are what the run left for later ones, about
+    `waiting_runs` of them.
+    """
+
+    source: str
+    objects: int = 0
+    rows: int = 0
+    rejected: int = 0
+    seconds: float = 0.0
+    skipped: int = 0
+    waiting_objects: int = 0
+    waiting_bytes: int = 0
+    waiting_runs: int = 1
+
+    def line(self) -> str:
+        """The line of the log: `lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s`."""
+        new = counted(self.objects, "new object")
+        skipped = f"{self.skipped} skipped, " if self.skipped else ""
+        line = (
+            f"{self.source}: COPY {self.rows} ({new}, {skipped}"
+            f"{self.rejected} rejected) in {self.seconds:.1f}s"
+        )
+        if self.waiting_objects:
+            what = f"{counted(self.waiting_objects, 'object')} ({size_text(self.waiting_bytes)})"
+            verb = "waits" if self.waiting_objects == 1 else "wait"
+            line += f"; {what} {verb}"
+            more = self.waiting_runs
+            line += " for the next run" if more == 1 else f": about {more} more runs"
+        return line
+
+
+def size_text(size: int) -> str:
+    """The size as people read it: one decimal of the largest unit it has one of."""
+    unit = next((unit for unit in reversed(UNITS) if size >= UNITS[unit]), "B")
+    return f"{size} B" if unit == "B" else f"{size / UNITS[unit]:.1f} {unit}"
+
+
+@dataclass(frozen=True)
+class SourceLog:
+    """Called with one line that names the source: `warn` for what a user should look into."""
+
+    warn: Callable[[str], None] = lambda text: None
+    say: Callable[[str], None] = lambda text: None
+
+
+NO_LOG = SourceLog()
+
+
+def objects_hint(operation: str, source: str, objects: Sequence[str]) -> str:
+    """The command that does the operation to these objects of a source."""
+    listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in objects)
+    return _command(operation, f"source: {source}, objects: [{listed}]")
+
+
+def reset_hint(source: str) -> str:
+    """The command that drops all that was ingested of a source."""
+    return _command("reset_s3_source", f"source: {source}, confirm: true")
+
+
+def unlock_hint(source: str) -> str:
+    """The command that takes the source's lock away from whoever has it."""
+    return _command("unlock_s3_source", f"source: {source}")
+
+
+def _command(operation: str, arguments: str) -> str:
+    # In a shell, a single quote ends what another one began.
+    escaped = arguments.replace("'", "'\\''")
+    return f"dbt run-operation {operation} --args '{{{escaped}}}'"

@@ -1,0 +1,103 @@
+"""Dropping all that was ingested of a source."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from pyspark.sql import SparkSession
+
+from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.ledger.events import IS_VISIBLE
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.ledger.lock import SourceLock
+from dbt.adapters.mzs3.ledger.relations import SourceRelations
+from dbt.adapters.mzs3.ledger.rows_table import rows_table
+from dbt.adapters.mzs3.source.access import changing
+from dbt.adapters.mzs3.source.config import Discovery
+from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.made import PINNED_PROPERTY, TABLE_PROPERTY, kind_of, made_relations
+from dbt.adapters.mzs3.source.tables import foreign_views, read_views
+from dbt.adapters.mzs3.spark.sql import qualified_name, quote_schema
+from dbt.adapters.mzs3.spark.tables import read_properties
+
+_LEDGER_HAS = {"object", "etag", "epoch", "phase"}
+
+
+def reset_source(
+    spark: SparkSession, definition: SourceDefinition, lock: SourceLock | None = None
+) -> None:
+    """Drops the source from Spark, but for its schema and its lock, which the caller holds.
+
+    Raises SourceError, with nothing dropped, if a relation of these names is somebody else's, or
+    if there are rows and the source's objects are moved or deleted once they are ingested: the
+    rows may be all there is left of them. Raises it once the lock is no longer held, as what is
+    there by then may be of who took it. The rows go last: if this dies on the way, the source says
+    that its state is lost, and to be reset again; it ingests nothing twice. Tables that have a
+    generation go after the views by which they are known: then some may stay until the next reset.
+    """
+    name, named = definition.name, definition.relations
+    relations = made_relations(spark, definition)
+    _require_own(spark, named, name)
+    if definition.discovery.empties_location and _has_rows(spark, relations):
+        action = definition.discovery.after_commit
+        raise SourceError(
+            f"{name}: with after_commit: {action.value}, objects are no longer in the location "
+            "once they are ingested, and the rows of this source may be all that is left of them; "
+            "nothing is dropped. To go on, put the objects back into the location, or accept that "
+            "their rows are lost, and declare after_commit: keep until they are ingested again"
+        )
+    views = (relations.source, relations.objects, relations.rejects)
+    drops = [f"VIEW IF EXISTS {view}" for view in views]
+    drops += [f"{kind_of(relations)} IF EXISTS {name}" for name in (named.ledger, named.rows)]
+    # Those too of a run that died, and of a reset. Iceberg would leave the files.
+    drops += [f"TABLE IF EXISTS {table} PURGE" for table in _with_generation(spark, named)]
+    with nullcontext() if lock is None else lock.alone("nothing is dropped"):
+        for done, drop in enumerate(drops):
+            if lock is not None and done:
+                lock.require("the source is dropped in part, and nothing more")
+            spark.sql(f"DROP {drop}")
+
+
+def reset_ingested(spark: SparkSession, definition: SourceDefinition) -> None:
+    """As `reset_source`, under the source's lock. Raises SourceError where there is nothing."""
+    with changing(spark, definition) as lock:
+        reset_source(spark, definition, lock)
+
+
+def ingested_after_reset(discovery: Discovery) -> str:
+    """What the run after a reset ingests, as part of a sentence."""
+    if not discovery.bucket_scan:
+        return "only what the queue announces from then on"
+    if discovery.empties_location:
+        return "what is still in the location"
+    return "every object again"
+
+
+def _with_generation(spark: SparkSession, named: SourceRelations) -> list[str]:
+    """The tables of all generations, quoted as in SQL; none that somebody else has named so."""
+    found = spark.sql(f"SHOW TABLES IN {quote_schema(named.schema)}").collect()
+    names = (row["tableName"] for row in found)
+    tables = [qualified_name(named.schema, name) for name in names if named.has_generation(name)]
+    return [table for table in tables if read_properties(spark, table, TABLE_PROPERTY)]
+
+
+def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
+    exists = spark.catalog.tableExists
+    if exists(relations.ledger):
+        return Ledger(spark, relations).objects().where(IS_VISIBLE).first() is not None
+    # Nothing says which of them were committed.
+    return exists(relations.rows) and not rows_table(spark, relations).is_empty()
+
+
+def _require_own(spark: SparkSession, relations: SourceRelations, source: str) -> None:
+    strangers = foreign_views(relations, read_views(spark, relations))
+    if read_properties(spark, relations.rows, PINNED_PROPERTY) == {}:
+        strangers.append(relations.shown("__rows"))
+    ledger = relations.ledger
+    if spark.catalog.tableExists(ledger) and not {*spark.table(ledger).columns} >= _LEDGER_HAS:
+        strangers.append(relations.shown("__ledger"))
+    if strangers:
+        raise SourceError(
+            f"{source}: {', '.join(strangers)} was not made by this source; nothing is dropped. "
+            "Give the source another schema or identifier"
+        )

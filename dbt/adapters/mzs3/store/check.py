@@ -1,0 +1,254 @@
+"""Checks of an AWS connection: that it works, and what it may do below a prefix."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.store.body import get_object
+from dbt.adapters.mzs3.store.client import aws_client, s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.failures import (
+    MISSING_CODES,
+    REFUSED_CODES,
+    UNMET_CODES,
+    AwsFailure,
+    describe,
+    error_code,
+    is_denied,
+    nothing_works,
+    on_condition,
+)
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.upload_part import content_md5
+
+PREFIX = "_mzs3_check-"
+"""The beginning of the name of the object that the checks write and delete."""
+CONNECT_TIMEOUT_S = 5
+# Somebody waits for the answer.
+MAX_ATTEMPTS = 2
+
+
+def check_connection(connection: AwsConnection) -> str:
+    """The ARN that the connection signs as, and its endpoint, once S3 has answered.
+
+    A store without STS has no ARN to tell. S3 is asked for the list of buckets; AccessDenied is an
+    answer too. Raises S3Error that says what failed and what to look at.
+    """
+    where = f"aws_connections.{connection.name}"
+    endpoint = connection.endpoint or "AWS"
+    _require_endpoint(connection)
+    try:
+        sts = aws_client(connection, "sts", max_attempts=MAX_ATTEMPTS)
+        who = sts.get_caller_identity()["Arn"]
+    except AwsFailure as exc:
+        refused = error_code(exc) in REFUSED_CODES or connection.assume_role_arn is not None
+        if refused or connection.endpoint is None:
+            raise S3Error(describe(exc, f"{where}: asking STS who this is")) from exc
+        who = "credentials accepted"
+    try:
+        s3_client(connection, max_attempts=MAX_ATTEMPTS).list_buckets()
+    except AwsFailure as exc:
+        if not is_denied(exc):
+            raise S3Error(describe(exc, f"{where}: asking S3 at {endpoint}")) from exc
+    return f"{who} at {endpoint}"
+
+
+def _require_endpoint(connection: AwsConnection) -> None:
+    """Raises S3Error at once where nothing listens, as boto3 would retry for a while."""
+    parts = urlsplit(connection.endpoint or "")
+    if not parts.hostname or parts.scheme in getproxies():
+        return
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname, port), CONNECT_TIMEOUT_S).close()
+    except OSError as exc:
+        raise S3Error(
+            f"aws_connections.{connection.name}: nothing answers at {connection.endpoint} "
+            f"({exc}); check the endpoint in the profile, and that the store is running"
+        ) from exc
+
+
+def check_permissions(connection: AwsConnection, location: S3Location) -> list[Check]:
+    """A check for each permission, made below `location` and cleaned up.
+
+    An upload that may be opened but not aborted stays, and its check names it. A bucket with
+    versions keeps the deleted object, of 0 bytes, among them. Raises S3Error of one line for what
+    lets nothing work, such as a bucket that does not exist.
+    """
+    _require_endpoint(connection)
+    client: Any = s3_client(connection, max_attempts=MAX_ATTEMPTS)
+    target = {"Bucket": location.bucket, "Key": location.key(f"{PREFIX}{secrets.token_hex(8)}")}
+    check = partial(_checked, connection.name, location.uri)
+    below = {"Bucket": location.bucket, "Prefix": location.prefix}
+    listed = check(LIST, partial(client.list_objects_v2, **below, MaxKeys=1))
+    lists = listed.problem is None
+    return [listed, *_of_uploads(check, client, target), *_of_object(check, client, target, lists)]
+
+
+def _of_uploads(check: Callable[..., Check], client: Any, target: dict[str, str]) -> list[Check]:
+    upload: dict[str, str] = {}
+
+    def open_upload() -> None:
+        answer = client.create_multipart_upload(**target)
+        upload.update(target, UploadId=answer["UploadId"])
+
+    def abort_lost() -> None:
+        """Lists uploads; one of ours can be open whose answer never came."""
+        found = client.list_multipart_uploads(Bucket=target["Bucket"], Prefix=target["Key"])
+        for lost in found.get("Uploads", []):
+            if lost["Key"] == target["Key"]:
+                with contextlib.suppress(*AwsFailure):  # to abort is another need's check
+                    client.abort_multipart_upload(**target, UploadId=lost["UploadId"])
+
+    opening = check(OPEN, open_upload)
+    if upload:
+        uri, upload_id = "s3://{Bucket}/{Key}".format(**target), upload["UploadId"]
+        stays = f". An empty upload of {uri} stays open: {upload_id}"
+        abort = partial(client.abort_multipart_upload, **upload)
+        of_upload = [
+            check(LIST_PARTS, partial(client.list_parts, **upload)),
+            # It is gone where the answer was lost, and the request made again.
+            check(ABORT, abort, stays, fine={"NoSuchUpload"}),
+        ]
+    else:
+        why = "as no upload could be opened"
+        of_upload = [Check(need, why, tried=False) for need in (LIST_PARTS, ABORT)]
+    return [opening, *of_upload, check(LIST_UPLOADS, abort_lost)]
+
+
+def _of_object(
+    check: Callable[..., Check], client: Any, target: dict[str, str], lists: bool
+) -> list[Check]:
+    def fetch() -> None:
+        get_object(client, **target)["Body"].read()
+
+    # What could not be removed again is not written: S3 lets those who may delete an object
+    # delete one that is not there.
+    delete_object = partial(client.delete_object, **target)
+    delete = check(DELETE, delete_object)
+    if delete.problem is None:
+        md5 = content_md5(b"")  # buckets with Object Lock refuse it otherwise
+        write = partial(client.put_object, **target, Body=b"", ContentMD5=md5)
+        # As exports write: a bucket's policy may demand a condition. It is refused where a first
+        # request was not, whose answer was lost.
+        put = check(PUT, partial(on_condition, write, IfNoneMatch="*"), fine=UNMET_CODES)
+    else:
+        put = Check(PUT, "as what it writes could not be deleted", tried=False)
+    if put.problem is None:
+        try:
+            get = check(GET, fetch)
+        finally:
+            stays = ". s3://{Bucket}/{Key} is left there".format(**target)
+            delete = check(DELETE, delete_object, stays)
+    elif lists:
+        get = check(GET, fetch, fine=MISSING_CODES)
+    else:  # S3 denies then whether the object is there, and so all about it
+        why = "as there is no object to get, nor s3:ListBucket to be told so"
+        get = Check(GET, why, tried=False)
+    return [put, get, delete]
+
+
+def _checked(
+    name: str,
+    uri: str,
+    need: Permission,
+    action: Callable[[], object],
+    stays: str = "",
+    fine: Collection[str] = (),
+) -> Check:
+    try:
+        action()
+    except AwsFailure as exc:
+        if error_code(exc) in fine:
+            return Check(need)
+        text = describe(exc, f"{need.action} at {uri}").rstrip(".")
+        if nothing_works(exc):
+            raise S3Error(f"aws_connections.{name}: {text}{stays}") from exc
+        return Check(need, f"{text}. Needed for {need.used_for}{stays}", is_denied(exc))
+    return Check(need)
+
+
+@dataclass(frozen=True)
+class Permission:
+    """A permission; without the `essential` ones no export or ingestion works at all."""
+
+    action: str
+    permission: str
+    essential: bool
+    used_for: str
+
+
+LIST = Permission(
+    "list", "s3:ListBucket", True, "every export, to see whether the location is empty"
+)
+OPEN = Permission("open an upload", "s3:PutObject", True, "every export, to write its files")
+ABORT = Permission(
+    "abort an upload",
+    "s3:AbortMultipartUpload",
+    True,
+    "every export, as one that fails could not be cleaned up without it",
+)
+LIST_UPLOADS = Permission(
+    "list open uploads",
+    "s3:ListBucketMultipartUploads",
+    False,
+    "on_existing: resume, and for aborting what lost tasks leave open; without it those uploads "
+    "stay, which cost storage but are not visible",
+)
+LIST_PARTS = Permission(
+    "list the parts of an upload",
+    "s3:ListMultipartUploadParts",
+    False,
+    "on_existing: resume, to send only what is missing, and for telling a file from somebody "
+    "else's object of its name under encryption: aws:kms",
+)
+PUT = Permission("put an object", "s3:PutObject", True, "every export, to write its manifest")
+GET = Permission(
+    "get an object",
+    "s3:GetObject",
+    False,
+    "on_existing: overwrite and resume, and for finishing a commit that was interrupted; without "
+    "it an interrupted export has to be removed by hand",
+)
+DELETE = Permission(
+    "delete an object",
+    "s3:DeleteObject",
+    False,
+    "on_existing: overwrite, and for taking back a commit that failed; without it such an export "
+    "has to be removed by hand, and each export leaves _committing.json beside its manifest",
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A permission that was `tried`, or could not be; `problem` says what failed, and what it is
+    needed for."""
+
+    need: Permission
+    problem: str | None = None
+    denied: bool = False
+    tried: bool = True
+
+    @property
+    def line(self) -> str:
+        """One line for a user: `ok: …`, `DENIED: …`, `FAILED: …` or `not tried: …`."""
+        what = f"{self.need.action} ({self.need.permission})"
+        if self.problem is None:
+            return f"ok: {what}"
+        if not self.tried:
+            return f"not tried: {what}, {self.problem}"
+        return f"{'DENIED' if self.denied else 'FAILED'}: {what}; {self.problem}"
+
+    @property
+    def stops_all(self) -> bool:
+        """Whether even the plainest export, or ingestion, would fail of it."""
+        return self.need.essential and self.tried and self.problem is not None

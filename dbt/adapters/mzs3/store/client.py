@@ -1,0 +1,294 @@
+"""boto3 clients of a connection, also with the credentials of its role, and the time by S3."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+import re
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import boto3
+import botocore.loaders
+from botocore.config import Config
+from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+from botocore.exceptions import ConnectionError as NoConnection
+from botocore.exceptions import HTTPClientError, NoCredentialsError
+from botocore.session import Session as BotocoreSession
+from botocore.utils import parse_timestamp
+
+from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.failures import ATTEMPTS, AwsFailure, RoleError, describe, reason_of
+from dbt.adapters.mzs3.store.location import S3Location
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+DEFAULT_REGION = "us-east-1"
+CONNECT_TIMEOUT_S = 10
+READ_TIMEOUT_S = 60
+MAX_ATTEMPTS = 10
+_LONGEST_WAIT_S = 20.0
+OTHER_MAX_ATTEMPTS = 5  # of STS and SQS
+# What credentials a chain gives, or a file has, is asked anew that often.
+_RECENT_S = 60.0
+_KEPT = "_of_dbt_mzs3"
+
+
+def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
+    """A new S3 client. Keep it for the length of a task; threads may share it.
+
+    Each request is tried `max_attempts` times in all: by default that outlasts about 10 s without
+    S3, and a minute of throttling. Raises S3Error, which names the connection, for a profile,
+    region or endpoint that does not exist.
+    """
+    client: S3Client = aws_client(
+        connection,
+        "s3",
+        max_attempts=max_attempts,
+        s3={"addressing_style": connection.addressing_style},
+        max_pool_connections=16,
+        # Stores other than AWS do not all know the newer default checksums.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    _wait_beyond_quota(client, max_attempts)
+    if connection.requester_pays:
+        client.meta.events.register("before-sign.s3", _promise_to_pay)
+    return client
+
+
+def recent_s3_client(connection: AwsConnection) -> S3Client:
+    """As `s3_client`; or the last one that was made here, less than a minute ago, for an equal
+    connection: to make one takes a small task as long as all of its requests."""
+    kept, now = vars(boto3).get(_KEPT), time.monotonic()
+    if kept is not None and kept[0] == connection and now - kept[1] < _RECENT_S:
+        recent: S3Client = kept[2]
+        return recent
+    client = s3_client(connection)
+    # In boto3's module, as our code may travel by value.
+    vars(boto3)[_KEPT] = (connection, now, client)
+    return client
+
+
+class LentClient(NamedTuple):
+    """A client that nobody else has until it is given back."""
+
+    client: S3Client
+    made_for: tuple[object, ...]
+    made: float
+
+    def give_back(self) -> None:
+        """Let others have it; to leave this out is no harm."""
+        with _lock:
+            _idle[:] = [*_recent(), self]
+
+
+_lock = threading.Lock()
+_idle: list[LentClient] = []
+
+
+def _recent() -> list[LentClient]:
+    return [one for one in _idle if time.monotonic() - one.made < _RECENT_S]
+
+
+def lent_s3_client(connection: AwsConnection) -> LentClient:
+    """As `s3_client`; or one that was given back, and made less than a minute ago, for an equal
+    connection and the same settings of boto3 in the environment: which need not connect anew, nor
+    assume a role. For any thread of the driver."""
+    settings = ((key, value) for key, value in os.environ.items() if key.startswith("AWS_"))
+    made_for = (connection, frozenset(settings))
+    with _lock:
+        _idle[:] = _recent()
+        for index, one in enumerate(_idle):
+            if one.made_for == made_for:
+                return _idle.pop(index)
+    return LentClient(s3_client(connection), made_for, time.monotonic())
+
+
+def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
+    """Lets every request have its `max_attempts`, however many others of the client fail.
+
+    botocore gives the retries of a client a quota of 500, of which one takes 5 or 14 and a request
+    that succeeds gives it back. A second without S3 drains it, as 16 requests at once soon have
+    taken 35 retries, and the work of hours is worth more patience than that.
+    """
+
+    def wait(attempts: int, response: Any, caught_exception: Any, **_: Any) -> float | None:
+        if caught_exception is not None:
+            if not isinstance(caught_exception, (NoConnection, HTTPClientError)):
+                return None
+            details: Any = caught_exception.kwargs
+            details[ATTEMPTS] = attempts
+        elif not response[1].get("ResponseMetadata", {}).get("RetryQuotaReached"):
+            return None
+        if attempts >= max_attempts:
+            return None
+        return random.random() * min(2.0 ** (attempts - 1), _LONGEST_WAIT_S)  # noqa: S311
+
+    # Of several answers botocore takes the first, so this one counts where its own says no.
+    register: Any = client.meta.events.register_last
+    register("needs-retry.s3", wait)
+
+
+def _promise_to_pay(request: Any, **_: Any) -> None:
+    request.headers["x-amz-request-payer"] = "requester"
+
+
+def aws_client(
+    connection: AwsConnection,
+    service: str,
+    *,
+    endpoint: str | None = None,
+    region: str | None = None,
+    max_attempts: int = OTHER_MAX_ATTEMPTS,
+    **config: Any,
+) -> Any:
+    """A new client that signs as the connection does, assumed role included; threads may share it.
+
+    `endpoint` and `region` replace the connection's. Raises S3Error as `s3_client` does.
+    """
+    try:
+        return _client(
+            _session(connection),
+            service,
+            endpoint_url=endpoint or connection.endpoint,
+            region_name=region,
+            config=_config(max_attempts, **config),
+        )
+    except (*AwsFailure, ValueError) as exc:
+        doing = f"aws_connections.{connection.name}: making a client"
+        raise S3Error(describe(exc, doing)) from exc
+
+
+def _client(session: boto3.Session, service: str, **given: Any) -> Any:
+    """A client, whose errors quote its endpoint. Raises S3Error if that is no address, or more
+    than one: then it may have a password in it, which boto3 would make no use of."""
+    create: Any = session.client
+    wrong = S3Error(
+        f"the endpoint of {service} that AWS_ENDPOINT_URL and its like in the environment, or "
+        "endpoint_url in the configuration of AWS, give is not an address such as "
+        "https://host:9000 alone, and is not shown, as it may have a password in it; keys belong "
+        "under aws_connections in the profile"
+    )
+    try:
+        client = create(service, **given)
+    except ValueError as exc:
+        if given.get("endpoint_url") or not str(exc).startswith("Invalid endpoint"):
+            raise
+        raise wrong from None
+    if re.search("[@?#]", client.meta.endpoint_url):
+        raise wrong
+    return client
+
+
+def _config(max_attempts: int, **of_service: Any) -> Config:
+    return Config(
+        # Throttling, 5xx and broken connections, with back-off and jitter.
+        retries={"mode": "standard", "total_max_attempts": max_attempts},
+        connect_timeout=CONNECT_TIMEOUT_S,
+        read_timeout=READ_TIMEOUT_S,
+        **of_service,
+    )
+
+
+def _session(connection: AwsConnection) -> boto3.Session:
+    # A session of its own for each client: sharing one between threads that create clients is
+    # what boto3 warns of, and a lock could not travel to executors.
+    inner = _botocore_session()
+    base = boto3.Session(
+        aws_access_key_id=connection.access_key_id,
+        aws_secret_access_key=connection.secret_access_key,
+        aws_session_token=connection.session_token,
+        region_name=connection.region or inner.get_config_variable("region") or DEFAULT_REGION,
+        botocore_session=inner,
+    )
+    if connection.assume_role_arn is None:
+        return base
+    return _assumed(base, connection, connection.assume_role_arn)
+
+
+def _botocore_session() -> Any:
+    """A new session that shares the service descriptions with others, as they are slow to read."""
+    session: Any = BotocoreSession()
+    first = session.get_component("data_loader")
+    # In botocore's module: our code travels by value, and has no globals in a worker's next task.
+    shared = vars(botocore.loaders).setdefault("_of_dbt_mzs3", first)
+    loader = copy.copy(shared)  # with the same cache of what was read
+    loader._search_paths = list(shared.search_paths)  # each boto3.Session adds to these
+    session.register_component("data_loader", loader)
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_instant)
+    return session
+
+
+def _instant(value: Any) -> datetime:
+    """Parses a timestamp; the usual formats fast, as a page of a listing has a thousand."""
+    with suppress(ValueError):
+        if isinstance(value, str) and value.endswith("Z") and "T" in value:
+            return datetime.fromisoformat(f"{value[:-1]}+00:00")
+        if isinstance(value, str) and value.endswith(" GMT"):
+            return parsedate_to_datetime(value)
+    parsed: datetime = parse_timestamp(value)
+    return parsed
+
+
+def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
+    """A session that signs as the role, which is assumed by the first request and again before
+    the credentials end; from 10 minutes before that, a refusal makes requests raise RoleError."""
+    source: Any = base.get_credentials()
+    if source is None:
+        raise NoCredentialsError
+    extra = {"RoleSessionName": "dbt-mzs3"}
+    if connection.external_id:
+        extra["ExternalId"] = connection.external_id
+    fetcher = AssumeRoleCredentialFetcher(
+        client_creator=partial(
+            _client, base, endpoint_url=connection.endpoint, config=_config(OTHER_MAX_ATTEMPTS)
+        ),
+        source_credentials=source,
+        role_arn=role_arn,
+        extra_args=extra,
+    )
+    failed = f"the role {role_arn} could not be assumed"
+
+    def assume() -> dict[str, Any]:
+        nonlocal failed
+        try:
+            credentials: dict[str, Any] = fetcher.fetch_credentials()
+        except AwsFailure as exc:
+            raise RoleError(reason=f"{failed}: {reason_of(exc)}") from exc
+        ends = datetime.fromisoformat(credentials["expiry_time"].replace("Z", "+00:00"))
+        if ends <= datetime.now(timezone.utc):
+            raise RoleError(
+                reason=f"{failed}: STS gave credentials that ended at {ends:%Y-%m-%d %H:%M:%S} "
+                "UTC already; check the clock of the machine that asked"
+            )
+        failed = f"the credentials of the role {role_arn} have aged and were not renewed"
+        return credentials
+
+    inner = _botocore_session()
+    inner._credentials = DeferredRefreshableCredentials(method="assume-role", refresh_using=assume)
+    return boto3.Session(botocore_session=inner, region_name=base.region_name)
+
+
+def s3_now(client: S3Client, location: S3Location) -> int:
+    """The time in ms since the epoch by S3's clock, else by ours. Needs s3:ListBucket."""
+    page = client.list_objects_v2(Bucket=location.bucket, Prefix=location.prefix, MaxKeys=1)
+    return time_of(page) or int(time.time() * 1000)
+
+
+def time_of(answer: Mapping[str, Any]) -> int | None:
+    """The Date header of an answer of S3 in ms since the epoch, or None."""
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    try:
+        return int(parsedate_to_datetime(headers["date"]).timestamp() * 1000)
+    except (KeyError, ValueError, TypeError):
+        return None

@@ -1,0 +1,159 @@
+"""Locations in S3: a bucket and a literal prefix, parsed from what users write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.options.values import has_control_character
+from dbt.adapters.mzs3.store.connection import AwsConnection
+
+SCHEME = "s3://"
+_ACCESS_POINT = re.compile(r"^(arn:[^:/]+:s3:[^:/]*:[0-9]*:accesspoint)/")
+_URI = re.compile(r"\w+://")
+# As Hadoop once had it, s3a://KEY:SECRET@bucket/; a secret may have slashes, and is no port.
+_HAS_LOGIN = re.compile(r"\w+://(?!arn:)(?:[^/@]*@|[^/:]*:(?!\d{1,5}/).*@)", re.DOTALL)
+_BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
+# Without what a setting of the session may give a meaning: backslashes, and ${...}.
+_LITERAL = r"'[^'\\$]+'"
+_JOINED = re.compile(
+    rf"\s*{_LITERAL}(?:\s*\|\|\s*(?:{_LITERAL}|mz_now\(\)))*\s*", re.IGNORECASE | re.ASCII
+)
+_TEXT = re.compile(r"'([^']+)'|mz_now\(\)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class S3Location:
+    """A bucket and a prefix, which is empty or ends in one slash."""
+
+    bucket: str
+    prefix: str
+
+    @property
+    def uri(self) -> str:
+        """`s3://bucket/prefix/`."""
+        return f"{SCHEME}{self.bucket}/{self.prefix}"
+
+    def key(self, name: str) -> str:
+        """The key of the object `name` below this location."""
+        return self.prefix + name
+
+
+def parse_location(text: str) -> S3Location:
+    """A location for objects that readers of all kinds are to find; as `readable_location`.
+
+    Raises ValueError also for what S3 takes, and other readers do not ask it for.
+    """
+    location = readable_location(text)
+    if has_control_character(text):
+        raise ValueError(f"has a control character in it, such as a newline or a tab: {text!r}")
+    if aside := [name for name in location.prefix.split("/") if name in (".", "..")]:
+        raise ValueError(
+            f"has a folder {aside[0]!r}, which readers take for the way to another one: {text!r}"
+        )
+    return location
+
+
+def readable_location(text: str) -> S3Location:
+    """The location of `s3://bucket/prefix`, with or without its last slash.
+
+    The bucket can be the ARN of an access point, whose name then follows a colon: a slash would
+    end the bucket for those who read the URIs of objects. Raises ValueError.
+    """
+    if _HAS_LOGIN.match(text):
+        raise ValueError(
+            "has something before the name of its bucket that may be a key, and is not shown; "
+            "keys belong under aws_connections in the profile"
+        )
+    if not text.startswith(SCHEME):
+        raise ValueError(f"must start with {SCHEME}, not {text!r}")
+    if text.endswith(("\r", "\n")):
+        raise ValueError(
+            f"ends in a newline, as a block of YAML does: {text!r}; write it on the line of its "
+            "key, or begin the block with |- or >-"
+        )
+    path = _ACCESS_POINT.sub(r"\1:", text[len(SCHEME) :])
+    bucket, _, prefix = path.partition("/")
+    if not bucket:
+        raise ValueError(f"names no bucket: {text!r}")
+    if bucket.endswith("--x-s3"):
+        raise ValueError(
+            f"names a directory bucket of S3 Express, {bucket}, which does not list keys in order "
+            "or by part of a name, as exports and sources need it; use a general purpose bucket"
+        )
+    if bucket.startswith("arn:") and ":accesspoint:" not in bucket:
+        raise ValueError(
+            f"names {path}, which is the ARN of no access point of S3; use the name "
+            "of a bucket, or the alias of an access point"
+        )
+    if not bucket.startswith("arn:") and not _BUCKET.fullmatch(bucket):
+        raise ValueError(
+            f"names the bucket {bucket!r}, and no bucket has such a name: it has letters, digits, "
+            "dots, hyphens and underscores alone"
+        )
+    prefix = prefix.rstrip("/")
+    if prefix.startswith("/") or "//" in prefix:
+        raise ValueError(f"has an empty folder name in it: {text!r}")
+    return S3Location(bucket, f"{prefix}/" if prefix else "")
+
+
+def joined_texts(expression: str, as_of: int) -> str | None:
+    """What a text gives that others, and mz_now(), are joined to by ||; None for any other
+    expression.
+
+    Most locations are such, and need not wait for Spark to make the function and ask for one row.
+    """
+    if _JOINED.fullmatch(expression) is None:
+        return None
+    return "".join(text or str(int(as_of)) for text in _TEXT.findall(expression))
+
+
+def option_problems(given: object) -> list[str]:
+    """What is wrong with a model's option `location`, as far as that can be told without Spark."""
+    if given in (None, ""):
+        return [f"location is required: '{SCHEME}bucket/prefix' or a SQL expression for one"]
+    if not isinstance(given, str):
+        return []  # which its converter tells
+    if given.startswith(SCHEME) and "||" in given and not _HAS_LOGIN.match(given):
+        return [
+            f"location {given!r} is a literal, as it starts with {SCHEME}; in a SQL "
+            "expression the texts are in quotes of their own: "
+            "location=\"'s3://bucket/prefix/' || mz_now()\""
+        ]
+    # What begins as a URI does is no expression.
+    known = given if _URI.match(given) else joined_texts(given, as_of=0)
+    try:
+        if known is not None:
+            parse_location(known)
+    except ValueError as exc:
+        return [f"location {exc}"]
+    return []
+
+
+def unknown_connection(key: str, name: str, known: Collection[str]) -> str:
+    """The problem of a connection that the profile does not have."""
+    return f"{key} {name!r} is not in the profile; it has {', '.join(sorted(known))}"
+
+
+def named_target(
+    operation: str, connections: Mapping[str, AwsConnection], name: str, location: str | None
+) -> tuple[AwsConnection, S3Location]:
+    """What a run-operation is given. Raises ConfigError with the problems of both."""
+    problems: list[str] = []
+    parsed = named_location(location, problems)
+    if name not in connections:
+        problems.insert(0, unknown_connection("aws_connection", name, connections))
+    if problems or parsed is None:
+        raise ConfigError(operation, problems)
+    return connections[name], parsed
+
+
+def named_location(location: str | None, problems: list[str]) -> S3Location | None:
+    """The location of what is there already, or None with one more of `problems`."""
+    try:
+        return readable_location(location or "")
+    except ValueError as exc:
+        problems.append(f"location {exc}")
+        return None

@@ -1,0 +1,165 @@
+"""All that runs, compactions and readers of one shard can do to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from support.interleavings import Exploration, Explored
+from support.s3.model import run_alone
+from support.shard.simulated import (
+    HOUR_MS,
+    LOCATION,
+    STATE,
+    Compact,
+    GoneError,
+    Look,
+    Pass,
+    Reset,
+    Shard,
+    ShardStore,
+    Write,
+    arrive,
+    require_readable,
+)
+
+from dbt.adapters.mzs3.shard.state.store import UnknownWriteError
+from dbt.adapters.mzs3.shard.write.job import PersistResult
+
+KEEP_MS = 24 * HOUR_MS
+EIGHT_DAYS = Pass(192 * HOUR_MS)
+# What a run and a compaction do once everybody else has ended.
+NEXT = Write("next")
+LAST = Compact("last", keep_ms=0)
+
+
+class Ends:
+    """What must hold once all have ended, died or failed."""
+
+    def __init__(self, programs: Sequence[Any], store: ShardStore, readers_may_fail: bool) -> None:
+        self._programs = programs
+        self._store = store
+        self._readers_may_fail = readers_may_fail
+        self._put_in_order: set[Shard] = set()
+
+    def check(self, shard: Shard, outcomes: tuple[Any, ...]) -> None:
+        for actor, outcome in enumerate(outcomes):
+            if isinstance(outcome, PersistResult):
+                assert actor in shard.wrote, "says that it wrote"
+            elif isinstance(outcome, Exception) and not isinstance(outcome, UnknownWriteError):
+                assert actor not in shard.wrote, f"says that it did not write: {outcome}"
+            if isinstance(outcome, GoneError):
+                assert self._readers_may_fail, f"a reader: {outcome}"
+        if shard not in self._put_in_order:
+            self._put_in_order.add(shard)
+            self._require_order(shard)
+
+    def _require_order(self, shard: Shard) -> None:
+        """The next run and compaction succeed, and leave nothing that no batch names."""
+        for actor, program in ((20, EIGHT_DAYS), (21, NEXT), (22, LAST)):
+            shard, outcome = alone(program, self._store, shard, actor)
+            assert not isinstance(outcome, Exception), f"{program}: {outcome!r}"
+        require_readable(shard)
+        assert shard.state is not None
+        named = {LOCATION.key(name) for name in shard.state.file_names}
+        assert set(shard.bucket.keys) == named | {STATE}
+        assert not shard.bucket.uploads
+
+
+def alone(program: Any, store: Any, shard: Shard, actor: int) -> tuple[Shard, Any]:
+    """What `run_alone` does, for this store."""
+    run: Any = run_alone
+    after: tuple[Shard, Any] = run(program, store, shard, actor)
+    return after
+
+
+def explore(
+    *programs: Any,
+    before: Sequence[Any] = (Write("a"), Write("b")),
+    faults: int = 1,
+    readers_may_fail: bool = False,
+    orders: int = 0,
+) -> Explored:
+    """Every order, or so many by chance."""
+    actors = {**dict(enumerate(programs)), 21: NEXT}
+    actors |= {100 + number: program for number, program in enumerate(before)}
+    store, shard = ShardStore(actors), Shard()
+    for number, program in enumerate(before):
+        shard, outcome = alone(program, store, shard, 100 + number)
+        assert not isinstance(outcome, Exception), outcome
+    ends = Ends(programs, store, readers_may_fail)
+    found = Exploration(programs, store, shard, require_readable, ends.check)
+    return found.at_random(orders, faults, seed=1) if orders else found.exhaustively(faults)
+
+
+@pytest.mark.parametrize("modes", [("append", "append"), ("append", "diff"), ("diff", "diff")])
+@pytest.mark.parametrize("before", [(), (Write("a"),)], ids=["first", "later"])
+def test_two_runs(modes: tuple[str, str], before: tuple[Write, ...]) -> None:
+    print(explore(Write("c", modes[0]), Write("d", modes[1]), before=before))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["append", "diff"])
+@pytest.mark.parametrize("keep_ms", [0, pytest.param(KEEP_MS, marks=pytest.mark.long)])
+def test_a_run_and_a_compaction(mode: str, keep_ms: int) -> None:
+    print(explore(Write("c", mode), Compact("d", keep_ms), before=[Write("a")]))
+
+
+@pytest.mark.slow
+def test_two_compactions() -> None:
+    print(explore(Compact("c", KEEP_MS), Compact("d", 0), before=[Write("a")]))
+
+
+def test_a_compaction_and_a_reader() -> None:
+    """The reader has its files for as long as they are to be kept."""
+    print(explore(Compact("c", KEEP_MS), Look()))
+    print(explore(Compact("c", 0), Look(), readers_may_fail=True))
+
+
+@pytest.mark.slow
+def test_a_run_that_stalls_for_longer_than_files_are_kept() -> None:
+    print(explore(Write("c"), Compact("d", KEEP_MS), Pass(KEEP_MS + 1), faults=0))
+
+
+@pytest.mark.parametrize("mode", ["append", pytest.param("diff", marks=pytest.mark.long)])
+def test_a_write_that_arrives_after_its_time_out(mode: str) -> None:
+    print(explore(Write("c", mode, late=True), Compact("d", 0), arrive, faults=0))
+    print(explore(Write("c", mode, late=True), Write("d"), arrive))
+
+
+@pytest.mark.parametrize("mode", ["append", "diff"])
+def test_a_run_and_a_reset(mode: str) -> None:
+    """The run's rows are the last of the old shard, or the first of the new one."""
+    print(explore(Write("c", mode), Reset("d"), before=[Write("a")]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [False, True])
+def test_a_compaction_and_a_reset(late: bool) -> None:
+    programs = (Compact("c", 0), Reset("d", late=late), *([arrive] if late else []))
+    print(explore(*programs, before=[Write("a")], faults=0 if late else 1))
+
+
+def test_a_reset_and_a_reader() -> None:
+    """Files are old, but in use until the reset: the reader has them for as long as others."""
+    before = [Write("a"), Pass(KEEP_MS + 1)]
+    print(explore(Reset("c"), Reset("d"), Look(), before=before))
+    print(explore(Reset("c"), Compact("d", KEEP_MS), Look(), before=before, faults=0))
+
+
+@pytest.mark.parametrize("reset_late", [False, True])
+def test_a_run_or_a_reset_that_arrives_late(reset_late: bool) -> None:
+    run, reset = Write("c", late=not reset_late), Reset("d", late=reset_late)
+    print(explore(run, reset, arrive, before=[Write("a")], faults=0))
+
+
+@pytest.mark.parametrize(
+    "orders", [200, pytest.param(100_000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])]
+)
+def test_all_at_once(orders: int) -> None:
+    programs = (
+        *(Write("c"), Write("d", "diff"), Compact("e", 0), Reset("f")),
+        *(Look(), Pass(KEEP_MS + 1)),
+    )
+    print(explore(*programs, faults=3, readers_may_fail=True, orders=orders))

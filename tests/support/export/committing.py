@@ -1,0 +1,59 @@
+"""A run that has uploaded its files, and commits them to an S3 in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dbt.adapters.mzs3.export.commit.intent import PendingExport
+from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
+from dbt.adapters.mzs3.export.commit.protocol import Commit
+from dbt.adapters.mzs3.export.options import CopyOptions, OnExisting
+from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import Prefix
+from dbt.adapters.mzs3.upload.pending import PendingFile
+from support.s3.memory import MemoryS3, failure
+
+LOCATION = S3Location("b", "x/")
+FILES = [f"x/part-000{part}-0001.csv" for part in range(3)]
+EXPORT = ["x/_manifest.json", *FILES]
+
+
+def prefix(s3: MemoryS3) -> Prefix:
+    client: Any = s3
+    return Prefix(client, LOCATION)
+
+
+def prepared(s3: MemoryS3, mode: OnExisting, single_file: str | None = None) -> Preflight:
+    """What a run finds that has looked at the location, with these options."""
+    text = FORMATS["csv"].of({})
+    options = CopyOptions(LOCATION.uri, text, single_file=single_file, on_existing=mode)
+    return prepare(prefix(s3), options)
+
+
+def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, list[PendingFile]]:
+    """A run that has uploaded its files and goes on to commit them."""
+    opened = [s3.opened(key, upload_id=f"{name} {key}") for key in keys]
+    files = [replace(file, sha256=f"{name} {file.key}") for file in opened]
+    entries = [{"url": f"s3://b/{f.key}", "meta": {"run_id": name}} for f in files]
+    manifest = {"of": name, "run_id": name, "entries": entries, "meta": {"record_count": 15}}
+    return Commit(prefix(s3), PendingExport(tuple(files), manifest), deletes=True), files
+
+
+def once(s3: MemoryS3, action: str, key: str, then: Any) -> None:
+    """Do something right before the first such request."""
+
+    def before(found: str, at: str) -> None:
+        if (found, at) == (action, key):
+            s3.before = lambda *_: None
+            then()
+
+    s3.before = before
+
+
+def refuse(code: str) -> Any:
+    def answer() -> None:
+        raise failure(code)
+
+    return answer

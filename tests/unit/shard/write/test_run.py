@@ -1,0 +1,186 @@
+"""How a run ends when S3 and other runs get in its way. Spark has no part."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from support.shard.states import batch, column
+
+from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
+from dbt.adapters.mzs3.shard.write import job
+from dbt.adapters.mzs3.shard.write.job import PersistResult
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import parse_location
+
+LOCATION = parse_location("s3://acme/orders")
+
+
+class Frame:
+    schema = None
+
+
+@pytest.fixture
+def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    for name, fake in {
+        "s3_client": lambda _: client,
+        "pause": lambda _: None,
+        "checked_frame": lambda *_: Frame,
+        "type_problems": lambda *_: {},
+    }.items():
+        monkeypatch.setattr(job, name, fake)
+    monkeypatch.setattr(job._Run, "_state", lambda _, before: before.state)
+    monkeypatch.setattr(job._Run, "_batch", written)
+    StateStore(client, LOCATION).create(new_shard([column(0, "a")]))
+    return client
+
+
+def written(_: Any, place: Any, state: ShardState, moment: int) -> ShardBatch:
+    place.write(f"batches/{moment}", b"")
+    return batch(state.upper, moment + 1, f"batches/{moment}")
+
+
+def run(**how: Any) -> PersistResult:
+    return job.persist_shard(
+        None,  # type: ignore[arg-type]
+        "select 1",
+        node="model.a.orders",
+        connections={"default": AwsConnection()},
+        **{"as_of": 10, "options": {"location": "s3://acme/orders"}, **how},
+    )
+
+
+def files(client: Any) -> list[str]:
+    found = client.list_objects_v2(Bucket="acme", Prefix="orders/batches/")
+    return [one["Key"] for one in found.get("Contents", [])]
+
+
+def names(client: Any) -> frozenset[str]:
+    found = StateStore(client, LOCATION).read()
+    assert found is not None
+    return found.state.file_names
+
+
+class Others:
+    """Other runs that change the shard while this one writes, so many times."""
+
+    def __init__(self, client: Any, times: int) -> None:
+        self.store, self.times = StateStore(client, LOCATION), times
+
+    def __call__(self, run: Any, place: Any, state: ShardState, moment: int) -> ShardBatch:
+        made = written(run, place, state, moment)
+        if self.times:
+            self.times -= 1
+            self.store.change(lambda state: state.swept([]))
+        return made
+
+
+def test_compactions_at_the_same_time_leave_a_run_attempts(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job._Run, "_batch", _as_method(Others(client, 6)))
+    assert run().as_of == 10
+    assert names(client) == {"batches/10"}
+
+
+def test_races_that_never_end_are_an_error(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job._Run, "_batch", _as_method(Others(client, 99)))
+    with pytest.raises(ShardError, match=r"model\.a\.orders: 8 times another run changed"):
+        run()
+    assert files(client) == []
+
+
+def test_a_race_is_run_again_though_nothing_can_be_removed(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def throttled(**_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "SlowDown", "Message": "No."}}, "DeleteObject")
+
+    client.delete_object = throttled
+    monkeypatch.setattr(job._Run, "_batch", _as_method(Others(client, 1)))
+    assert run().rows == 5
+
+
+def test_files_that_may_be_named_yet_stay(client: Any) -> None:
+    put = client.put_object
+
+    def unclear(**request: Any) -> Any:
+        if not request["Key"].endswith("_shard.json"):
+            return put(**request)
+        said: Any = {
+            "Error": {"Code": "InternalError", "Message": "No."},
+            "ResponseMetadata": {"HTTPStatusCode": 500},
+        }
+        raise ClientError(said, "PutObject")
+
+    client.put_object = unclear
+    with pytest.raises(UnknownWriteError, match=r"written nevertheless.*describe_shard --args"):
+        run()
+    assert files(client) == ["orders/batches/10"]
+
+
+def test_files_of_a_write_that_was_refused_go(client: Any) -> None:
+    put = client.put_object
+
+    def refused(**request: Any) -> Any:
+        if not request["Key"].endswith("_shard.json"):
+            return put(**request)
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "PutObject")
+
+    client.put_object = refused
+    with pytest.raises(Exception, match="needs s3:PutObject"):
+        run()
+    assert files(client) == []
+
+
+def test_a_clock_ahead_is_told_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    get, told = client.get_object, []
+
+    def dated(**request: Any) -> Any:
+        answer = get(**request)
+        answer["ResponseMetadata"]["HTTPHeaders"]["date"] = "Sat, 01 Jan 2022 00:00:00 GMT"
+        return answer
+
+    client.get_object = dated
+    monkeypatch.setattr(job._Run, "_batch", _as_method(Others(client, 2)))
+    run(as_of=1_640_995_200_000 + 3_600_000, tell=told.append)
+    [event] = told
+    assert event.level == "warn"
+    assert "the clock of this host is 60 minutes ahead of S3's" in event.message
+    run(as_of=1_640_995_200_000, tell=told.append)
+    assert "the last batch of the shard is of a time 60 minutes ahead" in told[1].message
+
+
+@pytest.mark.parametrize(("mode", "twice"), [("append", True), ("diff", False)])
+def test_a_run_that_is_cancelled_while_it_writes_tells_what_is_in_the_shard(
+    client: Any, mode: str, twice: bool
+) -> None:
+    put, cancelled, told = client.put_object, threading.Event(), []
+
+    def stopped(**request: Any) -> Any:
+        if request["Key"].endswith("_shard.json"):
+            cancelled.set()
+        return put(**request)
+
+    client.put_object = stopped
+    options = {"location": "s3://acme/orders", "mode": mode}
+    run(cancelled=cancelled, tell=told.append, options=options)
+    [event] = told
+    assert event.level == "warn"
+    assert "cancelled too late: its batch is part of the shard, and stays: 5 c" in event.message
+    assert ("to run it again adds its rows twice" in event.message) == twice
+    assert names(client) == {"batches/10"}
+
+
+def test_a_run_that_nobody_cancels_tells_nothing(client: Any) -> None:
+    told: list[Any] = []
+    run(cancelled=threading.Event(), tell=told.append)
+    assert told == []
+
+
+def _as_method(others: Others) -> Any:
+    return lambda run, *rest: others(run, *rest)

@@ -1,0 +1,273 @@
+"""Reading an object in ranges, of any size, gives the rows that reading it at once gives."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.source.fields import DIALECT
+
+from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.read import csv as formats_csv
+from dbt.adapters.mzs3.formats.read import jsonl as formats_jsonl
+from dbt.adapters.mzs3.formats.read import stream
+from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
+from dbt.adapters.mzs3.formats.read.format import Reading
+from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR
+from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.source.executor import ranges
+from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, fetch_objects, format_of
+from dbt.adapters.mzs3.source.executor.ranges import (
+    RangeOfObject,
+    plan_ranges,
+    range_rows,
+    read_ranges,
+    records_of,
+    survey_of,
+)
+from dbt.adapters.mzs3.store.connection import AwsConnection
+
+NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
+COLUMNS = (Column("a", "string"), Column("b", "string"))
+HEADER = ("a", "b")
+
+
+class OneObject:
+    """An S3 with one object, which counts the bytes that it was asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.fetched = 0
+
+    def get_object(self, *, Range: str | None = None, **_: Any) -> dict[str, Any]:
+        first, _, last = (Range or "bytes=0-").removeprefix("bytes=").partition("-")
+        body = self.data[int(first) : int(last) + 1 if last else None]
+        end = int(first) + len(body) - 1
+        self.fetched += len(body)
+        return {
+            "Body": io.BytesIO(body),
+            "ETag": '"e"',
+            "ContentLength": len(body),
+            "ContentRange": f"bytes {first}-{end}/{len(self.data)}",
+            "ResponseMetadata": {"HTTPStatusCode": 206 if Range else 200},
+        }
+
+
+def spec(header: tuple[str, ...] | None = HEADER, **changes: Any) -> FetchSpec:
+    known: dict[str, Any] = {"compression": "by_suffix", "dialect": DIALECT, **changes}
+    return FetchSpec(
+        connection=AwsConnection(),
+        bucket="b",
+        source="lake.orders",
+        header=header,
+        columns=COLUMNS,
+        **known,
+    )
+
+
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formats_csv, "BLOCK_BYTES", 50)
+        patch.setattr(formats_jsonl, "BLOCK_BYTES", 50)
+        patch.setattr(ranges, "BLOCK_BYTES", 50)
+
+        def use(data: bytes) -> OneObject:
+            served = OneObject(data)
+            patch.setattr(stream, "recent_s3_client", lambda _: served)
+            return served
+
+        yield use
+
+
+def at_once(spec: FetchSpec) -> list[dict[str, Any]]:
+    listed = {"key": ["k.csv"], "etag": ["e"], "size": [0], "last_modified": [NOW]}
+    return _rows(fetch_objects(spec, format_of(spec))(iter([pa.RecordBatch.from_pydict(listed)])))
+
+
+def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, Any]]:
+    starts = range(0, size, range_bytes)
+    cut = [
+        {
+            "object": 0,
+            "key": "k.csv",
+            "etag": "e",
+            "range": index,
+            "start": start,
+            "end": min(start + range_bytes, size),
+        }
+        for index, start in enumerate(starts)
+    ]
+    quote = b"" if spec.format == "jsonl" else spec.dialect.quote.encode()
+    read = read_ranges(spec.connection, spec.source, spec.bucket, quote)
+    blocks = list(read(iter([pa.RecordBatch.from_pylist(cut)])))
+    texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
+    plans = plan_ranges([survey_of(text) for text in texts])
+    known = {
+        (0, index): RangeOfObject("k.csv", "e", NOW, RecordLayout.in_order(2), start, plan)
+        for index, (start, plan) in enumerate(zip(starts, plans, strict=True))
+    }
+    return _rows(range_rows(spec, known, records_of(spec))(iter(blocks)))
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+VALUES = st.text('ab",\n', max_size=5)
+TABLES = st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=10)
+
+
+def written(table: list[tuple[str, str]], end: str) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator=end, quoting=csv.QUOTE_ALL).writerows(table)
+    return out.getvalue().encode()
+
+
+@given(
+    TABLES,
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 60),
+)
+def test_the_rows_are_the_same(
+    serve: Any,
+    table: list[tuple[str, str]],
+    end: str,
+    header: bool,
+    bom: bool,
+    ends_in_newline: bool,
+    range_bytes: int,
+) -> None:
+    data = written([HEADER, *table] if header else table, end)
+    data = data if ends_in_newline else data.removesuffix(end.encode())
+    served = serve(b"\xef\xbb\xbf" + data if bom else data)
+    how = spec(HEADER if header else None)
+    expected = at_once(how)
+    assert [(row["a"], row["b"]) for row in expected] == table
+    assert [row["_mz_record"] for row in expected] == list(range(1, len(table) + 1))
+    assert in_ranges(how, len(served.data), range_bytes) == expected
+
+
+def test_each_byte_is_fetched_about_once(serve: Any) -> None:
+    served = serve(written([HEADER, *[("x" * 20, "\n")] * 100], "\n"))
+    in_ranges(spec(), len(served.data), 500)
+    ranges = -(-len(served.data) // 500)
+    assert served.fetched <= len(served.data) + ranges * len('"xxxxxxxxxxxxxxxxxxxx","\n"\n')
+
+
+def test_rejects_are_where_they_are_and_numbered_as_they_are(serve: Any) -> None:
+    rows = [b"1,2", b"3", b"4,5,6", b'"7\n",8', b"9"] * 4
+    served = serve(b"a,b\n" + b"\n".join(rows) + b"\n")
+    how = spec(reading=Reading(on_bad_row="reject"))
+    expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
+    assert [row["mz_problem"]["line"] for row in expected if row["mz_problem"]][:3] == [3, 4, 7]
+    for range_bytes in (1, 7, 20, 64):
+        found = in_ranges(how, len(served.data), range_bytes)
+        assert sorted(found, key=lambda row: row["_mz_record"]) == expected
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [b'"\t1\n', b'1\t"2"\r\n', b'"\n', b'a"\t\\N\n', b"\n", b"1\t\xff\n", b"x\ry\t\n"]
+        ),
+        max_size=8,
+    ).map(b"".join),
+    st.booleans(),
+    st.integers(1, 30),
+)  # fmt: skip
+def test_without_quotes_the_rows_are_the_same(
+    serve: Any, lines: bytes, ends_in_newline: bool, range_bytes: int
+) -> None:
+    data = b'"a\tb\n' + lines
+    served = serve(data if ends_in_newline else data.removesuffix(b"\n"))
+    unquoted = CsvDialect("\t", "", "", "\\N")
+    how = spec(('"a', "b"), dialect=unquoted, reading=Reading(on_bad_row="reject"))
+    expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
+    assert len(expected) == len(served.data.removesuffix(b"\n").split(b"\n")) - 1
+    found = in_ranges(how, len(served.data), range_bytes)
+    assert sorted(found, key=lambda row: row["_mz_record"]) == expected
+
+
+@pytest.mark.parametrize("on_bad_row", ["fail", "reject"])
+@pytest.mark.parametrize("bad", [b'3,4"5', b'"3"4,5', b'3,"4'])
+def test_where_quotes_are_wrong_one_task_must_judge(
+    serve: Any, on_bad_row: str, bad: bytes
+) -> None:
+    served = serve(b"a,b\n1,2\n" + bad + b"\n" + b"6,7\n" * 5)
+    how = spec(reading=Reading(on_bad_row=on_bad_row))
+    for range_bytes in (5, 20, 30):
+        with pytest.raises(ExecutorError, match=UNCLEAR):
+            in_ranges(how, len(served.data), range_bytes)
+
+
+def test_of_too_many_rejects_one_task_must_tell(serve: Any) -> None:
+    served = serve(b"a,b\n" + b"1\n" * 10)
+    how = spec(reading=Reading(on_bad_row="reject", max_rejects=9))
+    with pytest.raises(ExecutorError) as raised:
+        in_ranges(how, len(served.data), 100)
+    assert (raised.value.cause, raised.value.s3_object) == (UNCLEAR, "s3://b/k.csv")
+    all_allowed = spec(reading=Reading(on_bad_row="reject", max_rejects=10))
+    assert len(in_ranges(all_allowed, len(served.data), 100)) == 10
+
+
+def test_a_store_that_does_not_honour_ranges_is_left_to_one_task(serve: Any) -> None:
+    served = serve(b"a,b\n" + b"1,2\n" * 10)
+    get = served.get_object
+    served.get_object = lambda **request: get(**{**request, "Range": None})
+    with pytest.raises(ExecutorError, match=UNCLEAR):
+        in_ranges(spec(), len(served.data), 20)
+
+
+def test_a_bad_value_is_for_one_task_to_name(serve: Any) -> None:
+    served = serve(b"a,b\n1,2\n3\n")
+    with pytest.raises(ExecutorError, match=UNCLEAR):
+        in_ranges(spec(), len(served.data), 6)
+
+
+@given(
+    st.lists(st.tuples(st.text('a"\\{},\n', max_size=5), st.text()), min_size=1, max_size=10),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+    st.integers(1, 60),
+)
+def test_of_json_lines_the_rows_are_the_same(
+    serve: Any, table: list[tuple[str, str]], end: str, bom: bool, range_bytes: int
+) -> None:
+    data = end.join(json.dumps(dict(zip("ba", row, strict=True))) for row in table).encode()
+    served = serve(b"\xef\xbb\xbf" + data if bom else data)
+    how = spec(format="jsonl")
+    expected = at_once(how)
+    assert [(row["b"], row["a"], row["_mz_record"]) for row in expected] == [
+        (*row, number) for number, row in enumerate(table, 1)
+    ]
+    assert in_ranges(how, len(served.data), range_bytes) == expected
+
+
+def test_rejects_of_json_lines_are_where_they_are(serve: Any) -> None:
+    rows = [b'{"a":"1","b":null}', b"3", b'{"a":', b'{"b":"x","a":5}', b"\xff"] * 4
+    served = serve(b"\n".join(rows) + b"\n")
+    how = spec(format="jsonl", reading=Reading(on_bad_row="reject"))
+    expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
+    assert [row["mz_problem"]["line"] for row in expected if row["mz_problem"]][:3] == [2, 3, 4]
+    for range_bytes in (1, 7, 20, 64):
+        found = in_ranges(how, len(served.data), range_bytes)
+        assert sorted(found, key=lambda row: row["_mz_record"]) == expected
+
+
+@pytest.mark.parametrize("data", [b'{"a":"","b":""}\n\n' * 5, b'{"a":"","b":""}\n' * 5 + b"5"])
+def test_json_lines_that_are_blank_or_bad_are_for_one_task(serve: Any, data: bytes) -> None:
+    served = serve(data)
+    with pytest.raises(ExecutorError, match=UNCLEAR):
+        in_ranges(spec(format="jsonl"), len(served.data), 20)

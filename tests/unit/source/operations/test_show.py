@@ -1,0 +1,62 @@
+"""Purified definitions as SQL and YAML, and names of every kind."""
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from support.source.fields import parse
+from support.source.fields import purify_names as purify
+
+from dbt.adapters.mzs3.source.operations.pinned_definition import Purified, _yaml, purified_lines
+
+
+def purified(found=("id", "value"), columns=(), **external):
+    definition = parse(location="s3://bucket", pattern="**/*.csv", columns=columns, **external)
+    return Purified(definition, purify(definition, found), is_pinned=True)
+
+
+def test_the_yaml_pastes_back_as_what_was_purified():
+    external = {
+        "type": "s3_csv_source",
+        "location": "s3://bucket",
+        "pattern": "**/*.csv",
+        "delimiter": "\t",
+        "column_count": None,
+    }
+    lines = purified_lines(purified(columns=[{"name": "a"}, {"name": "null"}]), external)
+    assert lines[0] == "lake.orders (pinned):"
+    assert lines[2] == "  as YAML:"
+    [table] = yaml.safe_load("\n".join(line.removeprefix("    ") for line in lines[3:]))
+    assert table == {
+        "name": "orders",
+        "external": {
+            "type": "s3_csv_source",
+            "location": "s3://bucket",
+            "pattern": "**/*.csv",
+            "delimiter": "\t",
+            "header": ["id", "value"],
+        },
+        "columns": [
+            {"name": "a", "data_type": "string"},
+            {"name": "null", "data_type": "string"},
+        ],
+    }
+
+
+def test_what_is_not_pinned_yet_and_what_contradicts_is_said():
+    before = purified()
+    shown = Purified(before.definition, before.pinned, False, ("the null is declared as 'x'",))
+    lines = purified_lines(shown, {})
+    assert lines[0] == "lake.orders (not ingested yet; this would be pinned):"
+    assert lines[-2:] == [
+        "  the definition now says otherwise, and is refused:",
+        "    - the null is declared as 'x'",
+    ]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+@pytest.mark.parametrize("word", ["1e3", "0x1", "1_000", "2024-01-01", "yes", "~", "=", "<<"])
+def test_any_text_is_itself_in_yaml(word, text):
+    for one in (word, text):
+        assert yaml.safe_load(f"- {_yaml(one)}") == [one]
+        assert yaml.safe_load(f"{{name: {_yaml(one)}}}") == {"name": one}

@@ -1,0 +1,215 @@
+"""What `external` may say, and every way it can be wrong."""
+
+import pytest
+from support.source.fields import parse
+
+from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.formats.read.columns import Column, canonical_type
+from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.store.location import S3Location
+
+
+def problems(external=None, columns=(), **more):
+    with pytest.raises(ConfigError) as raised:
+        parse(external, columns, **more)
+    assert raised.value.subject == "source lake.orders"
+    return list(raised.value.problems)
+
+
+def test_the_defaults():
+    definition = parse()
+    assert (definition.name, definition.schema, definition.identifier) == (
+        "lake.orders",
+        "raw",
+        "orders",
+    )
+    assert definition.location == S3Location("acme-raw", "orders/")
+    assert definition.pattern == "**"
+    assert definition.header is True
+    assert definition.columns == ()
+    assert definition.dialect == CsvDialect()
+    assert (definition.compression, definition.aws_connection) == ("by_suffix", "default")
+
+
+def test_everything_that_can_be_said():
+    definition = parse(
+        pattern="**/*.csv",
+        discover=["bucket_scan"],
+        header=["id", "value"],
+        header_match="exact",
+        on_header_mismatch="fail",
+        on_bad_row="fail",
+        on_overwrite="fail",
+        delimiter="|",
+        quote="'",
+        escape="'",
+        null="\\N",
+        encoding="utf8",
+        compression="gzip",
+        aws_connection="lake",
+        columns=[{"name": "a", "data_type": "INT"}, {"name": "b", "description": "no type"}],
+    )
+    assert definition.header == ("id", "value")
+    assert definition.columns == (Column("a", "int"), Column("b", "string"))
+    assert definition.dialect == CsvDialect("|", "'", "'", "\\N")
+    assert (definition.compression, definition.aws_connection) == ("gzip", "lake")
+
+
+def test_the_escape_follows_the_quote():
+    assert parse(quote="'").dialect.escape == "'"
+
+
+def test_a_key_without_a_value_is_left_out():
+    assert parse(pattern=None, file_format=None) == parse()
+
+
+@pytest.mark.parametrize("key", [None, "None"], ids=["dbt 1.11", "dbt 1.12"])
+def test_the_key_null_without_quotes_arrives_as_none_or_as_its_text(key):
+    assert parse({key: "NULL"}).dialect.null == "NULL"
+
+
+def test_without_a_header_columns_are_counted_or_declared():
+    assert parse(header=False, column_count=2).column_count == 2
+    assert parse(header=False, columns=[{"name": "a"}]).columns == (Column("a"),)
+
+
+@pytest.mark.parametrize(
+    ("external", "says"),
+    [
+        ({"type": "csv"}, "external.type must be s3_csv_source, not 'csv'"),
+        ({"type": "S3_CSV_source"},
+         "external.type must be s3_csv_source, not 'S3_CSV_source': did you mean s3_csv_source?"),
+        ({"location": None}, "external.location is required, such as s3://bucket/prefix/"),
+        ({"location": "acme"}, "external.location must start with s3://, not 'acme'"),
+        ({"pattern": "a{"}, "external.pattern 'a{' has a { at character 2 that is not closed"),
+        ({"pattern": 1}, "external.pattern must be a text, not 1; put it in quotes"),
+        ({"header": "id"},
+         "external.header must be true, false, or the list of names in the header"),
+        ({"header": []},
+         "external.header must be true, false, or the list of names in the header"),
+        ({"header": ["a", 1]}, "external.header has 1, which is not a text; put it in quotes"),
+        ({"header": ["a", "A"]},
+         "external.header: columns 1 and 2 have the same name 'A' "
+         "(Spark does not tell upper from lower case by default); declare `columns` to name them"),
+        ({"header": False},
+         "external.header is false, so the columns must be known: declare `columns`, or "
+         "external.column_count"),
+        ({"header": False, "column_count": 0},
+         "external.column_count must be a whole number, 1 or more, not 0"),
+        ({"header": False, "column_count": True},
+         "external.column_count must be a whole number, 1 or more, not True"),
+        ({"column_count": 2}, "external.column_count needs `header: false` beside it"),
+        ({"compression": "xz"},
+         "external.compression must be one of by_suffix, none, gzip, zstd, bzip2, not 'xz'"),
+        ({"aws_connection": "other"},
+         "external.aws_connection 'other' is not in the profile's aws_connections; known are "
+         "default, lake"),
+        ({"delimiter": ";;"},
+         "external.delimiter ';;' has 2 characters; delimiters of several characters are not "
+         "supported: have the objects written with one of a single one-byte character"),
+        ({"delimiter": "§"}, "external: delimiter must be a single one-byte character"),
+        ({"delimiter": '"'}, "external: delimiter and quote must be different"),
+        ({"delimiter": "\n"}, "external: delimiter cannot be newline or carriage return"),
+        ({"null": "\n"}, "external: null representation cannot use newline or carriage return"),
+        ({"location": "s3://"}, "external.location names no bucket: 's3://'"),
+        ({"location": "s3://a b/"},
+         "external.location names the bucket 'a b', and no bucket has such a name: it has "
+         "letters, digits, dots, hyphens and underscores alone"),
+        ({"null": "a,b"}, "external: delimiter must not appear in the null specification"),
+        ({"escape": "\\"},
+         "external.escape other than the quote is not supported by this version"),
+    ],
+)  # fmt: skip
+def test_one_problem(external, says):
+    assert problems(external) == [says]
+
+
+def test_a_tab_written_without_double_quotes():
+    assert problems(delimiter="\\t") == [
+        "external: delimiter must be a single one-byte character",
+        'external.delimiter: write a tab as "\\t", in double quotes',
+    ]
+
+
+def test_an_unknown_key_with_a_guess_of_what_was_meant():
+    (problem,) = problems(delimeter=";")
+    assert problem.startswith(
+        "external.delimeter is not a known key; did you mean delimiter? known are type, location,"
+    )
+
+
+def test_columns_that_do_not_go_with_the_header():
+    columns = [{"name": "a"}]
+    assert problems(header=["x", "y"], columns=columns) == [
+        "external.header has 2 names but 1 columns are declared"
+    ]
+    assert problems(header=False, column_count=2, columns=columns) == [
+        "external.column_count is 2 but 1 columns are declared"
+    ]
+
+
+def test_aliases_may_name_a_header_that_has_a_name_twice():
+    columns = [{"name": "a"}, {"name": "b"}]
+    assert parse(header=["x", "x"], columns=columns).header == ("x", "x")
+
+
+@pytest.mark.parametrize("kind", ["timestamp(9)", "timestamp_ntz(9)", "timestamp_ltz(7)"])
+def test_a_timestamp_of_nanoseconds_is_one_error_that_names_the_column(kind):
+    [problem] = problems(columns=[{"name": "at", "data_type": kind}])
+    assert problem.startswith(f"column at: type {kind} is not supported by s3_csv_source")
+
+
+def test_columns_with_wrong_names_and_types():
+    columns = [
+        {"name": "id", "data_type": "array<int>"},
+        {"name": "ID"},
+        {"name": ""},
+        {"name": "_MZ_object"},
+    ]
+    assert problems(columns=columns) == [
+        "column id: type array<int> is not supported by s3_csv_source; supported are string, "
+        "boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, timestamp, "
+        "timestamp_ntz, binary",
+        "columns: columns 1 and 2 have the same name 'ID' "
+        "(Spark does not tell upper from lower case by default)",
+        "columns: column 3 has an empty name",
+        "columns: column 4 is named '_MZ_object': names that start with _mz_ are reserved",
+    ]
+
+
+def test_all_problems_are_told_at_once():
+    assert (
+        len(problems(location="x", pattern="[", header="y", compression="z", on_bad_row="?")) == 5
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("STRING", "string"),
+        ("integer", "int"),
+        (" long ", "bigint"),
+        ("short", "smallint"),
+        ("byte", "tinyint"),
+        ("real", "float"),
+        ("timestamp_ltz", "timestamp"),
+        ("decimal", "decimal(10,0)"),
+        ("dec(5)", "decimal(5,0)"),
+        ("NUMERIC( 12 , 2 )", "decimal(12,2)"),
+    ],
+)
+def test_types_have_one_spelling(text, canonical):
+    assert canonical_type(text) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("decimal(39,0)", "type decimal(39,0): the precision must be from 1 to 38"),
+        ("decimal(2,3)", "type decimal(2,3): the scale must not be greater than the precision"),
+    ],
+)
+def test_decimals_that_spark_has_not(text, says):
+    with pytest.raises(ValueError) as raised:
+        canonical_type(text)
+    assert str(raised.value) == says

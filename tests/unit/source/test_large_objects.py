@@ -1,0 +1,68 @@
+"""Which objects are cut, and what is known of them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from pyspark.sql import Row
+from support.s3.stored_objects import ETAG, MemoryClient
+from support.source.fetched_objects import spec
+
+from dbt.adapters.mzs3.formats.read.format import Reading
+from dbt.adapters.mzs3.source import large_objects
+from dbt.adapters.mzs3.source.large_objects import _utc
+
+
+@pytest.fixture
+def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_times_are_the_same_wherever_the_driver_is(new_york: None) -> None:
+    # As Spark hands a timestamp to Python.
+    collected = datetime.fromtimestamp(1_767_312_000)
+    assert _utc(collected) == datetime(2026, 1, 2, tzinfo=timezone.utc)
+
+
+def looked_at(data: bytes, monkeypatch: pytest.MonkeyPatch, **how: Any) -> tuple[bool, int]:
+    """Whether an object of this text can be cut, and how many requests it took to know."""
+    client = MemoryClient(data)
+    monkeypatch.setattr(large_objects, "s3_client", lambda _: client)
+    row = {"key": "1.csv", "etag": ETAG, "size": len(data), "last_modified": datetime.now()}
+    found = large_objects._large_object(spec(**how), Row(**row))
+    return found is not None, len(client.spans)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("text", [b"id,amount\n", b"", b"x" * 100_000])
+def test_plain_objects_can_be_cut(text: bytes, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert looked_at(text, monkeypatch, format=form) == (True, 1 if text else 0)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    "data",
+    [gzip.compress(b"id,amount\n"), bz2.compress(b""), b"PK\x03\x04" + bytes(600), b"\xff\xfei\0"],
+    ids=["gzip", "bzip2", "zip", "UTF-16"],
+)
+def test_what_is_compressed_or_no_text_is_left_to_one_task(
+    data: bytes, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert looked_at(data, monkeypatch, format=form) == (False, 1)
+    assert looked_at(data, monkeypatch, format=form, compression="none") == (False, 1)
+
+
+def test_a_header_in_another_order_is_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    how = Reading(header_match="reorder")
+    assert looked_at(b"amount,id\n", monkeypatch, reading=how)[0]
+    assert not looked_at(b"amount,x\n", monkeypatch, reading=how)[0]
