@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-import pickle
 import sys
-from typing import Any
 
-import boto3
+from dbt.adapters.mzs3.worker import worker_state
 
 KEPT = {
     ("store.client", "_idle"),
@@ -20,27 +17,22 @@ KEPT = {
     ("spark.interrupt", "_verdicts"),
     ("spark.remote", "_running"),
 }
-"""Modules, and what of theirs is empty in a new process."""
+"""Of the driver: modules, and their attributes that are empty in a new process."""
 
 CACHES = {
     ("project.source_runs", "_attempts"),
     ("shard.state.state", "_reader"),
     ("spark.job", "_code_of"),
 }
-"""Modules, and functions of theirs whose results are kept."""
+"""Of the driver: modules, and their functions whose results are kept."""
 
 SETTINGS = {("spark.holders", "_started"), ("spark.session", "_output")}
-"""Modules, and what of theirs is None in a new process."""
-
-# In these, code that travels to workers keeps things from task to task, under this name.
-_OF_WORKERS: tuple[Any, ...] = (boto3, gc, pickle)
-NAME = "_of_dbt_mzs3"
+"""Of the driver: modules, and their attributes that are None in a new process."""
 
 
-def forget() -> None:
+def clear() -> None:
     """Nothing is kept any more, as in a new process."""
-    for module in _OF_WORKERS:
-        vars(module).pop(NAME, None)
+    worker_state().clear()
     for name, attribute in KEPT | CACHES | SETTINGS:
         module = sys.modules.get(f"dbt.adapters.mzs3.{name}")
         if module is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.process_state import forget
+from support.process_state import clear
 
 
 @pytest.fixture(autouse=True)
 def _as_in_a_new_process() -> None:
-    forget()
+    clear()

@@ -1,6 +1,8 @@
 """The compiled job: readable, and the query in it is the model's, whatever is in it."""
 
 import ast
+import re
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from dbt.adapters.mzs3 import api
 from dbt.adapters.mzs3.compiled_job import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.export.monitor import RunContext
+from dbt.include.mzs3 import PACKAGE_PATH
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 
@@ -70,12 +73,19 @@ def test_the_job_reads_well() -> None:
 
 
 def test_jobs_import_the_api_and_nothing_else_of_ours() -> None:
-    assert api.__all__ == ["RunContext", "copy_to_s3", "persist_shard"]
+    assert api.__all__ == ["RunContext", "copy_to_s3", "create_table", "persist_shard"]
     assert all(hasattr(api, name) for name in api.__all__)
     copy = render_copy_job("m", "select 1", {}, schema="a", identifier="m")
     shard = render_shard_job("m", "select 1", {})
     assert imports(copy) == [("dbt.adapters.mzs3.api", ["RunContext", "copy_to_s3"])]
     assert imports(shard) == [("dbt.adapters.mzs3.api", ["persist_shard"])]
+
+
+def test_macros_import_the_api_and_nothing_else_of_ours() -> None:
+    macros = Path(PACKAGE_PATH).rglob("*.sql")
+    found = [line for file in macros for line in file.read_text().splitlines()]
+    ours = [line for line in found if re.search(r"\b(from|import) dbt\.adapters\.mzs3", line)]
+    assert ours == ["from dbt.adapters.mzs3.api import create_table"]
 
 
 def imports(source: str) -> list[tuple[str | None, list[str]]]:

@@ -45,10 +45,11 @@ SHIPPED = (
     "errors.py",
     "names.py",
     "text.py",
+    "worker.py",
 )
 # Each room imports from those before it; features, which come last, not from each other.
 ROOMS = (
-    *("text", "errors", "names", "arrow", "options", "store", "formats", "spark"),
+    *("text", "errors", "names", "worker", "arrow", "options", "store", "formats", "spark"),
     *("submit", "rows", "events", "upload"),
 )
 FEATURES = ("export", "ledger", "source", "shard")

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
 from support import process_state
 
 import dbt.adapters.mzs3.errors as anchor
 from dbt.adapters.mzs3.project import source_runs
 from dbt.adapters.mzs3.store import client
+from dbt.adapters.mzs3.worker import worker_state
 
 PACKAGE = Path(anchor.__file__).parent
 # What is empty at first, or another in each thread: made to be filled.
@@ -30,8 +30,6 @@ FILLED = {
 FILLED |= {"ContextVar", "WeakKeyDictionary", "WeakValueDictionary", "WeakSet"}
 CHANGING = {"add", "append", "appendleft", "extend", "insert", "setdefault", "update"}
 CACHING = ("cache", "lru_cache")
-# It is of one thread, and replaced by that.
-OF_CLASSES = {("connections", "_FetchedForNode.now")}
 
 
 def name_of(node: ast.AST) -> str:
@@ -122,8 +120,6 @@ def test_all_that_modules_keep_is_known() -> None:
         module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for kind, name in kept(ast.parse(path.read_text())):
             found[kind].add((module, name))
-    assert found["kept"] >= OF_CLASSES
-    found["kept"] -= OF_CLASSES
     assert found == {
         "kept": process_state.KEPT,
         "cache": process_state.CACHES,
@@ -131,13 +127,28 @@ def test_all_that_modules_keep_is_known() -> None:
     }
 
 
-def test_all_that_is_kept_for_later_tasks_of_a_worker_is_known() -> None:
-    users = {
-        path.relative_to(PACKAGE).as_posix()
+def test_nothing_is_kept_in_modules_of_others() -> None:
+    """As `vars(boto3)["client"] = client` would do."""
+    found = [
+        f"{path.relative_to(PACKAGE)}: {ast.unparse(node)}"
         for path in PACKAGE.rglob("*.py")
-        if process_state.NAME in path.read_text()
+        for tree in [ast.parse(path.read_text())]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "vars"
+        for argument in node.args
+        if ast.unparse(argument) in modules_of(tree)
+    ]
+    assert found == []
+
+
+def modules_of(tree: ast.Module) -> set[str]:
+    """The names under which a module imports modules as a whole."""
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
     }
-    assert users == {"store/client.py", "spark/job.py"}
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -145,6 +156,6 @@ def test_nothing_is_left_of_the_test_before(again: bool) -> None:
     """The same twice: whichever is the second finds nothing of the first."""
     assert source_runs.once("run", "key", lambda: f"{again}") == f"{again}"
     assert client._idle == []
-    assert process_state.NAME not in vars(boto3)
+    assert worker_state() == {}
     client.LentClient(None, (), 1e12).give_back()  # type: ignore[arg-type]
-    vars(boto3)[process_state.NAME] = "kept"
+    worker_state()["client"] = "kept"

@@ -6,11 +6,10 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.mzs3 import impl
-from dbt.adapters.mzs3.connections import Remains
+from dbt.adapters.mzs3.connections import NodeState, Remains
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.impl import Mzs3Adapter
-from dbt.adapters.mzs3.logged import Warnings
 from dbt.adapters.mzs3.python_job import (
     SessionJobHelper,
     SubmitJobHelper,
@@ -75,7 +74,7 @@ def test_a_model_that_asks_for_another_way_than_the_profiles_is_told(helper, pro
     handle = SimpleNamespace(cancelled=threading.Event())
     connections = SimpleNamespace(
         remains=Remains(),
-        warnings=SimpleNamespace(now=Warnings()),
+        node=NodeState(),
         get_thread_connection=lambda: SimpleNamespace(handle=handle),
     )
     model = {"unique_id": "model.acme.a", "original_file_path": "models/a.py"}
@@ -103,17 +102,18 @@ KEPT = PersistResult(5, "s3://b/s/", "s3://b/s/_shard.json", files=1, bytes=456,
 
 def ends(failure, committed, *, cancelled=False, warnings=()):
     """What a node fails with that fails after its commit, and what is told after Ctrl-C."""
-    now = Warnings()
-    now.errors.extend(warnings)
+    node = NodeState()
+    node.warnings.errors.extend(warnings)
+    node.committed = committed
     handle = SimpleNamespace(cancelled=threading.Event())
     if cancelled:
         handle.cancelled.set()
     connections = SimpleNamespace(
         remains=Remains(),
-        warnings=SimpleNamespace(now=now),
+        node=node,
         get_thread_connection=lambda: SimpleNamespace(handle=handle),
     )
-    adapter = SimpleNamespace(_job=SimpleNamespace(committed=committed), connections=connections)
+    adapter = SimpleNamespace(connections=connections)
     with pytest.raises(type(failure or DbtRuntimeError(""))) as raised:
         try:
             if failure:

@@ -9,5 +9,6 @@ from __future__ import annotations
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.shard.write.job import persist_shard
+from dbt.adapters.mzs3.spark.tables import create_table
 
-__all__ = ["RunContext", "copy_to_s3", "persist_shard"]
+__all__ = ["RunContext", "copy_to_s3", "create_table", "persist_shard"]

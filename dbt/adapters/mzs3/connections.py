@@ -25,7 +25,9 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.logged import WarningsOfNode
+from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.logged import Warnings
+from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.cursor import COMMENTS, SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.engine import open_session
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
@@ -136,10 +138,19 @@ class ReadingResponse(AdapterResponse):
     bytes_read: dict[str, dict[str, int]] | None = None
 
 
-class _FetchedForNode(threading.local):
-    """What was fetched of shards before the node that this thread runs now."""
+class NodeState(threading.local):
+    """What the node that this thread runs has done so far."""
 
-    now: dict[str, dict[str, int]] = {}  # noqa: RUF012 - it is replaced, and never changed
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """A node begins."""
+        self.warnings = Warnings()
+        self.fetched: dict[str, dict[str, int]] = {}
+        """The bytes fetched of shards before the node, by source and column."""
+        self.committed: CopyResult | PersistResult | None = None
+        """What the node's job has committed."""
 
 
 class Mzs3ConnectionManager(SparkConnectionManager):
@@ -150,10 +161,9 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         self.remains = Remains()
-        self.fetched = _FetchedForNode()
+        self.node = NodeState()
         self._thread = threading.current_thread()
         self._is_new = self._is_busy = True
-        self.warnings = WarningsOfNode()
         dbt_log = logging.getLogger("file_log").handlers
         files = [each for each in dbt_log if isinstance(each, logging.FileHandler)]
         write_output_to(Path(files[0].baseFilename).parent if files else None)
@@ -266,7 +276,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def with_reads(self, response: AdapterResponse) -> AdapterResponse:
         """The response, with what was fetched before the node that this thread runs."""
         if isinstance(response, ReadingResponse):
-            response.bytes_read = self.fetched.now or None
+            response.bytes_read = self.node.fetched or None
         return response
 
     def execute(

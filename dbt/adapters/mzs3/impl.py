@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.credentials import require_spark
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.logged import AS_ERRORS, Warnings
+from dbt.adapters.mzs3.logged import AS_ERRORS
 from dbt.adapters.mzs3.operations import OPERATIONS
 from dbt.adapters.mzs3.project.declarations import check_declarations, refuse_to_build_sources
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
@@ -70,12 +70,6 @@ _ABOUT_GRANTS = (
 COPY_FLAG = "enable_copy_to_s3"
 
 
-class _JobOfNode(threading.local):
-    """What a job of the node that this thread runs has committed."""
-
-    committed: CopyResult | PersistResult | None = None
-
-
 class Mzs3Adapter(CatalogAdapter):
     """dbt's adapter of `type: mzs3`.
 
@@ -93,7 +87,6 @@ class Mzs3Adapter(CatalogAdapter):
         super().__init__(config, mp_context)
         search_own_macros(config)
         self._listing = threading.RLock()
-        self._job = _JobOfNode()
         self.overlaps: Mapping[str, Sequence[str]] = {}
 
     def set_macro_context_generator(self, macro_context_generator: Any) -> None:
@@ -170,7 +163,7 @@ class Mzs3Adapter(CatalogAdapter):
     def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
         """The response for a Python job."""
         if isinstance(submission_result, CopyResult | PersistResult):
-            self._job.committed = submission_result
+            self.connections.node.committed = submission_result
         response: AdapterResponse = self.connections.with_reads(job_response(submission_result))
         return response
 
@@ -246,20 +239,21 @@ class Mzs3Adapter(CatalogAdapter):
         A `file_format` of none or an empty text, as projects of several adapters set it, is as one
         that is not set: dbt-spark refuses it, or makes `using none` of it.
         """
-        self._job.committed, self.connections.warnings.now = None, Warnings()
+        self.connections.node.begin()
         options = config.model.config.extra
         if str(options.get("file_format") or "none").lower() == "none":
             options.pop("file_format", None)
         with as_dbt_errors():
             require_own(self, config.model)
         is_seed = config.model.resource_type == "seed"  # which reads no source
-        self.connections.fetched.now = {} if is_seed else stage_for_node(self, config.model)
+        if not is_seed:
+            self.connections.node.fetched = stage_for_node(self, config.model)
 
     def post_model_hook(self, config: Any, context: Any) -> None:
         """Fails a node of which dbt takes a warning for an error, once it has ended. One that
         fails after its commit, as by a post-hook, says what is there."""
-        failure, committed = sys.exc_info()[1], self._job.committed
-        told = [*self.connections.warnings.now.errors]
+        failure, committed = sys.exc_info()[1], self.connections.node.committed
+        told = [*self.connections.node.warnings.errors]
         why = "its post-hook failed or was cut off" if failure else AS_ERRORS
         if committed is not None and (failure or told):
             told.append(committed_all_the_same(config.model.unique_id, why, committed))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -102,13 +101,6 @@ class Warnings:
             fire()
         except EventCompilationError:
             self.errors.append(text)
-
-
-class WarningsOfNode(threading.local):
-    """The warnings of the node that this thread runs."""
-
-    def __init__(self) -> None:
-        self.now = Warnings()
 
 
 @contextmanager

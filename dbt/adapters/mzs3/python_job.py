@@ -82,7 +82,7 @@ class SessionJobHelper(JobHelper):
     def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
         beside = {
             "cancelled": handle.cancelled,
-            "tell": self.connections.warnings.now.tell,
+            "tell": self.connections.node.warnings.tell,
             "scrub": lambda text: scrub_secrets(text, env_secrets()),
         }
         file = str(self.model["original_file_path"])
@@ -99,7 +99,7 @@ class SubmitJobHelper(JobHelper):
         node, file = str(self.model["unique_id"]), str(self.model["original_file_path"])
         arguments = {"code": code, "name": file, "secrets": tuple(env_secrets()), **provided}
         call = Call(run_submitted, arguments, takes=("cancelled", "tell"))
-        tell = self.connections.warnings.now.tell
+        tell = self.connections.node.warnings.tell
         with runner_for(self.credentials) as runner:
             return runner.run(call, node, cancelled=handle.cancelled, tell=tell)
 

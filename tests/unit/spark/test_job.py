@@ -4,6 +4,7 @@ import sys
 import pytest
 from pyspark import TaskContext, cloudpickle
 
+from dbt.adapters.mzs3 import worker
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn
 from dbt.adapters.mzs3.formats.write.registry import FORMATS
@@ -64,7 +65,8 @@ sys.meta_path.insert(0, WithoutOurs())
 with open(sys.argv[1], "rb") as file:
     functions = pickle.load(file)
 found = [function(iter([])) for function in functions]
-print([one.gi_frame.f_locals["spec"].bucket for one in found], len(vars(pickle)["_of_dbt_mzs3"]))
+state = sys.modules["_dbt_mzs3_worker_state"].state
+print([one.gi_frame.f_locals["spec"].bucket for one in found], len(state["code"]))
 print([list(one)[0].to_pydict() for one in found])
 """
 
@@ -85,30 +87,41 @@ def test_what_is_shipped_runs_where_the_package_is_not(tmp_path):
     assert told.stdout == f"['a', 'b'] 1\n{[report, report]}\n"
 
 
-def test_a_worker_looks_once_a_minute_at_what_it_has_had_for_longer_than_a_task(monkeypatch):
-    # Without the code by value: where it is already, it would take the place of what is there.
+@pytest.fixture
+def freezes(monkeypatch):
+    """The times at which survivors are frozen; the code is not unpickled by value, as it would
+    take the place of what is in this process."""
     monkeypatch.setattr(job, "_code_of", lambda names: cloudpickle.dumps({}))
-    run = shipped(write_parts, write_spec("a"), TaskContext.get)
-    clock = [1000.0]
-    monkeypatch.setattr(job.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(job.gc, "_of_dbt_mzs3", {}, raising=False)
-    left_out, frozen, freeze = [], 0, job.gc.freeze
+    found, freeze = [], worker.gc.freeze
 
     def counted():
-        nonlocal frozen
-        frozen += 1
+        found.append(worker.time.monotonic())
         freeze()
 
-    monkeypatch.setattr(job.gc, "freeze", counted)
-    try:
-        for seconds in (0, 1, 50, 10, 1):
-            clock[0] += seconds
-            run(iter([]))
-            left_out.append(job.gc.get_freeze_count() > 0)
-    finally:
-        job.gc.unfreeze()
+    monkeypatch.setattr(worker.gc, "freeze", counted)
+    yield found
+    worker.gc.unfreeze()
+
+
+def test_a_worker_collects_once_a_minute_what_has_survived_a_task(monkeypatch, freezes):
+    run = shipped(write_parts, write_spec("a"), TaskContext.get)
+    clock = [1000.0]
+    monkeypatch.setattr(worker.time, "monotonic", lambda: clock[0])
+    left_out = []
+    for seconds in (0, 1, 50, 10, 1):
+        clock[0] += seconds
+        run(iter([]))
+        left_out.append(worker.gc.get_freeze_count() > 0)
     assert left_out == [False, True, True, False, True]
-    assert frozen == 2  # not what comes and goes between the whole collections
+    assert freezes == [1001.0, 1062.0]  # not what comes and goes between the full collections
+
+
+def test_the_collector_of_workers_can_be_left_alone(monkeypatch, freezes):
+    monkeypatch.setenv(job.GC_FREEZE, "0")
+    run = shipped(write_parts, write_spec("a"), TaskContext.get)
+    for _ in range(3):
+        run(iter([]))
+    assert (freezes, worker.gc.get_freeze_count()) == ([], 0)
 
 
 def test_code_is_pickled_once(monkeypatch):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import gc
-import hashlib
 import importlib
 import io
 import linecache
+import os
 import pickle
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
@@ -22,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.worker import freeze_survivors, load
 
 SHIPPED = (
     "arrow",
@@ -36,11 +35,12 @@ SHIPPED = (
     "errors",
     "names",
     "text",
+    "worker",
 )
 
-# A worker keeps the code of so many kinds of tasks, 1 MB each.
-_KEPT_CODE = 16
-_WHOLE_COLLECTION_S = 60.0
+GC_FREEZE = "MZS3_GC_FREEZE"
+"""With 0 in this variable of the environment of dbt, tasks leave the garbage collector of their
+worker alone."""
 
 OnBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 P = ParamSpec("P")
@@ -93,34 +93,13 @@ def shipped(make: Callable[P, OnBatches], *arguments: P.args, **named: P.kwargs)
     pickler = _ByName(pickled)
     pickler.dump((make, arguments, named))
     code, data = _code_of(frozenset(pickler.names)), pickled.getvalue()
-    version = hashlib.sha256(code).digest()
+    freezes = os.environ.get(GC_FREEZE) != "0"
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        loaded = vars(pickle).setdefault("_of_dbt_mzs3", {})  # lives as long as the worker
-        if version not in loaded:
-            loaded[version] = pickle.loads(code)  # noqa: S301 - our own
-            while len(loaded) > _KEPT_CODE:
-                del loaded[next(iter(loaded))]
-        ours = loaded[version] = loaded.pop(version)  # the last that is dropped
-        # PySpark collects garbage after each task, and looks at all objects of the worker for it:
-        # 0.17 s once boto3 is loaded. What has lived through one such collection is left out of
-        # those of a minute. (In a module of Python's, as this code has none in a worker.)
-        state = vars(gc).setdefault("_of_dbt_mzs3", {})
-        now = time.monotonic()
-        if now - state.get("whole", -_WHOLE_COLLECTION_S) >= _WHOLE_COLLECTION_S:
-            gc.unfreeze()
-            state.update(whole=now, left_out=False)
-        elif not state["left_out"]:
-            gc.freeze()
-            state.update(left_out=True)
-
-        class Unpickler(pickle.Unpickler):
-            def find_class(self, module: str, name: str) -> Any:
-                found = ours.get((module, name))
-                return super().find_class(module, name) if found is None else found
-
-        made, given, by_name = Unpickler(io.BytesIO(data)).load()
-        batches_of: OnBatches = made(*given, **by_name)
+        if freezes:
+            freeze_survivors()
+        make, arguments, named = load(code, data)
+        batches_of: OnBatches = make(*arguments, **named)
         return batches_of(batches)
 
     return run

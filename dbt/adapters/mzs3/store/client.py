@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import boto3
-import botocore.loaders
 from botocore.config import Config
 from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
 from botocore.exceptions import ConnectionError as NoConnection
@@ -28,6 +27,7 @@ from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import ATTEMPTS, AwsFailure, RoleError, describe, reason_of
 from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.worker import worker_state
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -40,7 +40,6 @@ _LONGEST_WAIT_S = 20.0
 OTHER_MAX_ATTEMPTS = 5  # of STS and SQS
 # What credentials a chain gives, or a file has, is asked anew that often.
 _RECENT_S = 60.0
-_KEPT = "_of_dbt_mzs3"
 
 
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
@@ -69,13 +68,12 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
 def recent_s3_client(connection: AwsConnection) -> S3Client:
     """As `s3_client`; or the last one that was made here, less than a minute ago, for an equal
     connection: to make one takes a small task as long as all of its requests."""
-    kept, now = vars(boto3).get(_KEPT), time.monotonic()
+    kept, now = worker_state().get("client"), time.monotonic()
     if kept is not None and kept[0] == connection and now - kept[1] < _RECENT_S:
         recent: S3Client = kept[2]
         return recent
     client = s3_client(connection)
-    # In boto3's module, as our code may travel by value.
-    vars(boto3)[_KEPT] = (connection, now, client)
+    worker_state()["client"] = (connection, now, client)
     return client
 
 
@@ -220,8 +218,7 @@ def _botocore_session() -> Any:
     """A new session that shares the service descriptions with others, as they are slow to read."""
     session: Any = BotocoreSession()
     first = session.get_component("data_loader")
-    # In botocore's module: our code travels by value, and has no globals in a worker's next task.
-    shared = vars(botocore.loaders).setdefault("_of_dbt_mzs3", first)
+    shared = worker_state().setdefault("loader", first)
     loader = copy.copy(shared)  # with the same cache of what was read
     loader._search_paths = list(shared.search_paths)  # each boto3.Session adds to these
     session.register_component("data_loader", loader)

@@ -27,7 +27,7 @@
 {{ compiled_code }}
 
 # --- How dbt-mzs3 makes a table of what the model returns. ---
-from dbt.adapters.mzs3.spark.tables import create_table
+from dbt.adapters.mzs3.api import create_table
 
 create_table(
     spark,
