@@ -13,7 +13,7 @@ KEPT = {
     ("store.conditions", "_known"),
     ("store.conditions", "_trying"),
     ("project.staging", "_locks"),
-    ("spark.holders", "_held"),
+    ("spark.java", "_held"),
     ("spark.interrupt", "_verdicts"),
     ("spark.remote", "_running"),
 }
@@ -26,7 +26,7 @@ CACHES = {
 }
 """Of the driver: modules, and their functions whose results are kept."""
 
-SETTINGS = {("spark.holders", "_started"), ("spark.session", "_output")}
+SETTINGS = {("spark.java", "_started"), ("spark.java", "_output")}
 """Of the driver: modules, and their attributes that are None in a new process."""
 
 

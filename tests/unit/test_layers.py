@@ -57,9 +57,8 @@ FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
 # Imported only where an object of that format is read, which says so if the package is missing.
 OPTIONAL_FOR_EXECUTORS = {"formats/read/avro.py": {"fastavro"}}
 NOT_OVER_CONNECT = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc", "rdd"}
-# These ask the JVM in this process of what it runs, has run or may run on, and do without where
-# there is none; or are the engine of this process.
-CLASSIC_ONLY = {"spark/status.py", "spark/capacity.py", "spark/holders.py", "spark/local.py"}
+# Of the Spark in this process alone.
+CLASSIC_ONLY = {"spark/java.py", "spark/local.py"}
 
 
 def modules() -> list[Path]:

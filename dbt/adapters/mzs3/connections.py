@@ -32,7 +32,7 @@ from dbt.adapters.mzs3.spark.cursor import COMMENTS, SessionConnection, SessionC
 from dbt.adapters.mzs3.spark.engine import open_session
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once
-from dbt.adapters.mzs3.spark.session import write_output_to
+from dbt.adapters.mzs3.spark.java import write_output_to
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnContext

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.spark.call import Call, Tell
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once
-from dbt.adapters.mzs3.spark.session import DEFAULTS
+from dbt.adapters.mzs3.spark.settings import DEFAULTS
 from dbt.adapters.mzs3.submit.command import secret_settings
 from dbt.adapters.mzs3.submit.messages import SessionSettings
 from dbt.adapters.mzs3.submit.process import Submission, SubmitPlan

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.source.executor import listing
 from dbt.adapters.mzs3.source.listing.plan import new_objects
 from dbt.adapters.mzs3.source.reset import reset_source
 from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.spark import settings
+from dbt.adapters.mzs3.spark import frames
 
 pytestmark = pytest.mark.spark
 
@@ -217,7 +217,7 @@ def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake,
 
 @pytest.mark.slow
 def test_what_is_too_much_for_the_driver_spark_holds(lake, monkeypatch):
-    monkeypatch.setattr(settings, "FEW", 1)
+    monkeypatch.setattr(frames, "FEW", 1)
     lake.external = {"on_overwrite": "replace", "max_objects_per_run": 2}
     for name in ("1.csv", "2.csv", "3.csv"):
         lake.put(name, "id\n1\n")

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source import fetch, large_objects
 from dbt.adapters.mzs3.source.listing import plan
-from dbt.adapters.mzs3.spark.settings import held
+from dbt.adapters.mzs3.spark.frames import held
 
 RANGE_BYTES = 3_000
 ROWS = 2_000

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.source import fetch
 from dbt.adapters.mzs3.source.freshness import read_pending
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.operations.status import read_status
-from dbt.adapters.mzs3.spark import settings
+from dbt.adapters.mzs3.spark import frames
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -50,7 +50,7 @@ def brought(lake, monkeypatch):
 
 
 def test_no_step_of_a_run_brings_the_objects_to_the_driver(lake, bucket, brought, monkeypatch):
-    for module in (settings, fetch):
+    for module in (frames, fetch):
         monkeypatch.setattr(module, "FEW", A_FEW - 1)
     lake.external = {"header": ["id"], "max_objects_per_run": 1000}
     report = lake.ingest()

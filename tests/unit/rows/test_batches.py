@@ -27,6 +27,8 @@ class Conf:
     def set(self, name: str, value: str) -> None:
         if self.ended:
             raise PySparkRuntimeError("the session has ended", messageParameters={})
+        if not self.modifiable:
+            raise PySparkRuntimeError("the setting is static", messageParameters={})
         self.values[name] = value
 
     def unset(self, name: str) -> None:

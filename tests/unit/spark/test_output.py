@@ -2,23 +2,23 @@
 
 import pytest
 
-from dbt.adapters.mzs3.spark import session
-from dbt.adapters.mzs3.spark.session import output_hint, write_output_to
+from dbt.adapters.mzs3.spark import java
+from dbt.adapters.mzs3.spark.java import output_hint, write_output_to
 
 
 @pytest.fixture(autouse=True)
 def no_output(monkeypatch, tmp_path):
-    monkeypatch.setattr(session, "_output", None)
+    monkeypatch.setattr(java, "_output", None)
     monkeypatch.chdir(tmp_path)
 
 
 def say(text):
-    with session.java_output() as file:
+    with java.java_output() as file:
         file.write(text)
 
 
 def test_the_file_is_added_to_and_makes_room_once_it_is_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "_MAX_BYTES", 5)
+    monkeypatch.setattr(java, "_MAX_BYTES", 5)
     write_output_to(tmp_path / "logs")
     for text in (b"one ", b"two ", b"three"):
         say(text)
@@ -29,7 +29,7 @@ def test_the_file_is_added_to_and_makes_room_once_it_is_large(tmp_path, monkeypa
 def test_a_folder_that_cannot_be_written_leaves_the_console(tmp_path):
     (tmp_path / "logs").write_text("a file")
     write_output_to(tmp_path / "logs")
-    with session.java_output() as file:
+    with java.java_output() as file:
         assert file is None
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.spark.settings import persisted
+from dbt.adapters.mzs3.spark.frames import persisted
 
 
 class Frame:

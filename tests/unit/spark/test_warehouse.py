@@ -1,6 +1,6 @@
 import pytest
 
-from dbt.adapters.mzs3.spark.session import make_warehouse, place_warehouse
+from dbt.adapters.mzs3.spark.settings import make_warehouse, place_warehouse
 
 URL = "spark.hadoop.javax.jdo.option.ConnectionURL"
 WAREHOUSE = "spark.sql.warehouse.dir"

@@ -23,8 +23,8 @@ from dbt.adapters.mzs3.export.options import parse_options, reader_warnings
 from dbt.adapters.mzs3.export.progress import Progress
 from dbt.adapters.mzs3.rows.batches import RestartReason
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, explain
+from dbt.adapters.mzs3.spark.frames import default_parallelism, speculates
 from dbt.adapters.mzs3.spark.interrupt import interruptible
-from dbt.adapters.mzs3.spark.settings import default_parallelism, speculates
 from dbt.adapters.mzs3.store.client import LentClient, lent_s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.ledger.table_files import END
+from dbt.adapters.mzs3.spark.frames import observed
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
-from dbt.adapters.mzs3.spark.status import observed
 
 
 def write_partition(

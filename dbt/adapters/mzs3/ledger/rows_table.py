@@ -21,9 +21,9 @@ from dbt.adapters.mzs3.ledger.partitions import (
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.ledger.table_files import FILES_DDL, table_files
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.spark.frames import observed
 from dbt.adapters.mzs3.spark.job import OnBatches, shipped
 from dbt.adapters.mzs3.spark.sql import quote_literal
-from dbt.adapters.mzs3.spark.status import observed
 
 PARTITIONS_AT_ONCE = 100
 

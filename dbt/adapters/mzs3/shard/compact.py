@@ -26,8 +26,8 @@ from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import Read, StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.shard.write.batch import BATCHES, committing, write_batch
+from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.interrupt import interruptible
-from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.store.client import s3_client, s3_now
 from dbt.adapters.mzs3.store.failures import AwsFailure, describe, explained
 from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix, abort_all, map_concurrently

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.arrow.packed import MAX_DOUBLE_DIGITS
 from dbt.adapters.mzs3.rows.packing import packed_columns, unpacked_columns
 from dbt.adapters.mzs3.shard.rows import DIFF, column_types, consolidated
 from dbt.adapters.mzs3.shard.types import Column, Type
-from dbt.adapters.mzs3.spark.settings import default_parallelism
+from dbt.adapters.mzs3.spark.frames import default_parallelism
 
 
 def as_compared(column: Column) -> Column:

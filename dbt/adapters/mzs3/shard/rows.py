@@ -18,8 +18,8 @@ from dbt.adapters.mzs3.shard.executor.batch.write import with_times
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.types import LARGEST, TIMES, Type, wire_type
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
+from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
-from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 
 DIFF = "d"

@@ -18,8 +18,8 @@ from dbt.adapters.mzs3.source.executor.after_commit import (
     act_on,
 )
 from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.spark.frames import persisted
 from dbt.adapters.mzs3.spark.job import shipped
-from dbt.adapters.mzs3.spark.settings import persisted
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete
 from dbt.adapters.mzs3.store.prefix import Prefix

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.source.first_run import refusal
 from dbt.adapters.mzs3.source.large_objects import LargeObject, large_objects, rows_in_ranges
 from dbt.adapters.mzs3.source.report import IngestReport
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
-from dbt.adapters.mzs3.spark.settings import FEW, default_parallelism, held, totals
+from dbt.adapters.mzs3.spark.frames import FEW, default_parallelism, held, totals
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
 

@@ -31,8 +31,8 @@ from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, require_text
 from dbt.adapters.mzs3.ledger.rows_table import RowsTable
 from dbt.adapters.mzs3.source.executor import ranges
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
-from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.prefix import map_concurrently
 

@@ -11,7 +11,13 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import MARK_BEGIN, MARK_END, ExecutorError, Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import why_ended
-from dbt.adapters.mzs3.spark.status import JAVA_ERRORS
+
+try:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+except ModuleNotFoundError:  # with pyspark-client, which has no Java
+    JAVA_ERRORS: tuple[type[Exception], ...] = ()
+else:
+    JAVA_ERRORS = (Py4JError,)
 
 SPARK_FAILURES = (PySparkException, *JAVA_ERRORS)
 

@@ -25,7 +25,8 @@ from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.failure import GONE, explain, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-from dbt.adapters.mzs3.spark.session import DEFAULTS, quieten_pyspark
+from dbt.adapters.mzs3.spark.session import quieten_pyspark
+from dbt.adapters.mzs3.spark.settings import DEFAULTS
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 if TYPE_CHECKING:

@@ -1,19 +1,15 @@
-"""The Spark of this process, where it writes, and the sessions that connections get from it."""
+"""Spark in this process: it starts with the first session, and connections get sessions of it."""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
 import signal
-import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
 
 from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
@@ -22,118 +18,27 @@ from pyspark.sql.utils import is_remote
 from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark import holders
-from dbt.adapters.mzs3.spark.capacity import require_capacity
+from dbt.adapters.mzs3.spark import java
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
-from dbt.adapters.mzs3.spark.status import LocalScheduler
-
-DEFAULT_FOLDER = ".spark"
-
-WAREHOUSE = "spark.sql.warehouse.dir"
-CATALOG = "spark.sql.catalogImplementation"
-METASTORE_URL = "spark.hadoop.javax.jdo.option.ConnectionURL"
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_OWN_SETTINGS = ("spark.sql.warehouse.dir", "metastore", "javax.jdo")
-
-DEFAULTS = {
-    "spark.app.name": "dbt-mzs3",
-    CATALOG: "hive",
-    "spark.sql.session.timeZone": "UTC",
-    # Spark's progress bar and dbt's log would write over each other.
-    "spark.ui.showConsoleProgress": "false",
-    # Else `${...}` in any text or name is replaced (docs/decisions/0005-no-substitution.md).
-    "spark.sql.variable.substitute": "false",
-}
-
-LOG_FILE = "spark.log"
-_MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
-
-_OF_PANDAS_3 = "PySpark does not yet fully support pandas >= 3"
-_ICEBERG_CATALOG = re.compile(r"spark\.sql\.catalog\.\w+")
-# Where the next Java process writes: None is this process's console.
-_output: Path | int | None = None
-
-
-def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The parameters, completed with paths for the warehouse, `.spark` below `folder` by default,
-    and beside it the metastore and Derby's log.
-
-    A metastore or a Spark configuration of the user's own is left alone.
-    """
-    placed = dict(parameters)
-    is_elsewhere = _configured_elsewhere()
-    if WAREHOUSE not in placed and not is_elsewhere:
-        placed[WAREHOUSE] = str(folder / DEFAULT_FOLDER / "warehouse")
-    warehouse = _local_path(placed.get(WAREHOUSE), folder)
-    is_hive = placed.get(CATALOG, "hive") == "hive"  # else it is Spark's in-memory catalog
-    uris = (f"{before}hive.metastore.uris" for before in ("", "spark.", "spark.hadoop."))
-    has_metastore = any(key in placed for key in (METASTORE_URL, *uris))
-    if warehouse is None or is_elsewhere or has_metastore or not is_hive:
-        return placed
-    placed[WAREHOUSE] = str(warehouse)
-    home = warehouse.parent
-    placed[METASTORE_URL] = f"jdbc:derby:;databaseName={home / 'metastore_db'};create=true"
-    log = f'"-Dderby.stream.error.file={home / "derby.log"}"'
-    placed[_JAVA_OPTIONS] = f"{placed.get(_JAVA_OPTIONS, '')} {log}".strip()
-    return placed
-
-
-def make_warehouse(parameters: Mapping[str, str]) -> None:
-    """Makes the warehouse's folder if it is local; our default folder gets a .gitignore."""
-    warehouse = _local_path(parameters.get(WAREHOUSE), Path.cwd())
-    if warehouse is None:
-        return
-    warehouse.mkdir(parents=True, exist_ok=True)
-    ignore = warehouse.parent / ".gitignore"
-    if warehouse.parent.name == DEFAULT_FOLDER and not ignore.exists():
-        ignore.write_text("*\n")
-
-
-def _local_path(value: str | None, folder: Path) -> Path | None:
-    if not value:
-        return None
-    path = value.removeprefix("file://").removeprefix("file:")
-    if ":" in path.split("/", 1)[0]:
-        return None  # another file system
-    return (folder / Path(path).expanduser()).absolute()
-
-
-def _configured_elsewhere() -> bool:
-    home = os.environ.get("SPARK_HOME")
-    conf = os.environ.get("SPARK_CONF_DIR", home and f"{home}/conf")
-    if conf is None:
-        return False
-    if (Path(conf) / "hive-site.xml").exists():
-        return True
-    defaults = Path(conf) / "spark-defaults.conf"
-    return defaults.exists() and any(key in defaults.read_text() for key in _OWN_SETTINGS)
-
-
-def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
-    """The parameters with ours for those that are not given.
-
-    A catalog of Iceberg would keep tables as a session has seen them first, also once another
-    session has changed them: and each connection has a session of its own. Delta's parser of
-    statements does not know the way in which Spark 4.1 gives them their parameters.
-    """
-    by_format = {
-        f"{key}.cache-enabled": "false"
-        for key, value in parameters.items()
-        if _ICEBERG_CATALOG.fullmatch(key) and str(value).startswith("org.apache.iceberg.")
-    }
-    if "DeltaSparkSessionExtension" in str(parameters.get("spark.sql.extensions")):
-        by_format["spark.sql.legacy.parameterSubstitution.constantsOnly"] = "true"
-    return {**DEFAULTS, **by_format, **parameters}
+from dbt.adapters.mzs3.spark.local import LocalScheduler, require_capacity
+from dbt.adapters.mzs3.spark.settings import (
+    WAREHOUSE,
+    local_path,
+    make_warehouse,
+    place_warehouse,
+    try_set,
+    with_defaults,
+)
 
 
 def get_or_create(parameters: Mapping[str, str], folder: Path | None = None) -> SparkSession:
-    """The process's Spark session, with these parameters; paths start at `folder`, or where the
-    process is.
+    """The process's Spark session, with these parameters; relative paths start at `folder`, or
+    at the current directory.
 
-    One that runs already is used if it can be, or makes way, as `holders.usable` says. For any
-    thread. Raises SparkJobError when Spark can't start, or has other settings.
+    A Spark that runs is reused or ended, as `java.reuse_or_end` says. For any thread. Raises
+    SparkJobError when Spark can't start, or has other settings.
     """
     if is_remote_only():
         raise SparkJobError(
@@ -147,17 +52,13 @@ def get_or_create(parameters: Mapping[str, str], folder: Path | None = None) -> 
             "Connect is open in it, or the environment has SPARK_CONNECT_MODE_ENABLED: close the "
             "session, or run dbt in a process of its own"
         )
-    here = folder or Path.cwd()
-    with holders.lock:
+    base = folder or Path.cwd()
+    warehouse = local_path(parameters.get(WAREHOUSE), base)  # as Spark shows it
+    given = {**parameters, **({} if warehouse is None else {WAREHOUSE: str(warehouse)})}
+    with java.lock:
         quieten_pyspark()
-        wanted = place_warehouse(with_defaults(parameters), here)
-        return holders.usable(_absolute(parameters, here), wanted) or _start(wanted)
-
-
-def _absolute(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The parameters, with the warehouse as Spark tells of it."""
-    warehouse = _local_path(parameters.get(WAREHOUSE), folder)
-    return {**parameters, **({} if warehouse is None else {WAREHOUSE: str(warehouse)})}
+        wanted = place_warehouse(with_defaults(parameters), base)
+        return java.reuse_or_end(given, wanted) or _start(wanted)
 
 
 def isolated_session(
@@ -165,26 +66,26 @@ def isolated_session(
     executor_timeout: int = EXECUTOR_TIMEOUT_S,
     folder: Path | None = None,
 ) -> SparkSession:
-    """A new session on the process's Spark, as `get_or_create` has it, with those parameters that
-    can be set at run time. Spark is not stopped until the session is closed or lost.
+    """A new session on the Spark of `get_or_create`, which is not ended until the session is
+    closed or lost; with those parameters that can be set at run time.
 
     Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit. Raises
     SparkJobError as `get_or_create` does, and where the cluster can't take executors of the size
     that Spark asks for.
     """
-    with holders.lock:
-        session = holders.hold(get_or_create(parameters, folder).newSession())
+    with java.lock:
+        session = java.hold(get_or_create(parameters, folder).newSession())
     try:
-        return settled(session, parameters, executor_timeout)
+        return configure(session, parameters, executor_timeout)
     except BaseException:
-        holders.release(session)
+        java.release(session)
         raise
 
 
-def settled(
+def configure(
     session: SparkSession, parameters: Mapping[str, str], executor_timeout: int
 ) -> SparkSession:
-    """A new session, with those parameters that can be set at run time."""
+    """The new session, with those parameters that can be set at run time."""
     scheduler = LocalScheduler(session)
     if executor_timeout > 0 and not scheduler.is_alone:
         require_capacity(session)
@@ -192,17 +93,18 @@ def settled(
     wanted = with_defaults(parameters)
     for key, value in wanted.items():
         if session.conf.get(key, None) != value:
-            holders.set_where_possible(session.conf, key, value)
-    holders.forget_others(session, wanted)
+            try_set(session.conf, key, value)
+    java.unset_others(session, wanted)
     return session
 
 
 def quieten_pyspark() -> None:
-    """Has PySpark not log every failed query with its stack traces, as dbt reports them itself;
-    nor warn of pandas 3, which our tests run with."""
+    """Has PySpark log no stack traces of failed queries, which dbt reports itself, and give no
+    warning of pandas 3, with which our tests run."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    warnings.filterwarnings("ignore", message=_OF_PANDAS_3, category=FutureWarning)
+    message = "PySpark does not yet fully support pandas >= 3"
+    warnings.filterwarnings("ignore", message=message, category=FutureWarning)
 
 
 def _start(parameters: Mapping[str, str]) -> SparkSession:
@@ -217,22 +119,22 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
     is_ours = SparkContext._gateway is None
     try:
         if is_ours:
-            # As the builder does, which has the console for what Java says.
-            with java_output() as out:
+            # As the builder does, but with the console for the output of Java.
+            with java.java_output() as out:
                 conf = SparkConf().setAll([*parameters.items()])
                 gateway = launch_gateway(conf, {"stdout": out, "stderr": out})
-            holders.launched(gateway)
+            java.record_launch(gateway)
             SparkContext._ensure_initialized(gateway=gateway)
         session = SparkSession.builder.config(map=dict(parameters)).getOrCreate()
     except BaseException as exc:
-        # Java tells what went wrong for as long as it runs.
+        # Read before the end of Java, which is asked for the cause.
         failure = readable(exc) if isinstance(exc, SPARK_FAILURES) else None
         if is_ours:
-            holders.end()
+            java.end()
         if isinstance(exc, PySparkRuntimeError) and exc.getCondition() == "JAVA_GATEWAY_EXITED":
             raise SparkJobError(
                 "Spark could not start its Java process. Spark 4 needs Java 17 or later: check "
-                f"`java -version` and JAVA_HOME, and {output_hint()}."
+                f"`java -version` and JAVA_HOME, and {java.output_hint()}."
             ) from exc
         if failure is not None:
             raise failure from exc
@@ -241,41 +143,6 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
         # On Ctrl-C, Spark would cancel all jobs before they can know that the user wants it.
         signal.signal(signal.SIGINT, interrupted or signal.default_int_handler)
     if is_ours:
-        holders.started(session, parameters)
+        java.record_session(session, parameters)
     ship_executor_code()
     return session
-
-
-def write_output_to(folder: Path | None) -> None:
-    """The Java process that is started next appends to `spark.log` in this folder; None loses what
-    it says. Without a call, it has the console of this process."""
-    global _output
-    _output = subprocess.DEVNULL if folder is None else folder.absolute() / LOG_FILE
-
-
-def output_hint() -> str:
-    """Where to look for what the Java process said."""
-    if _output is None:
-        return "the output of Spark above"
-    if not isinstance(_output, Path):
-        return "what Spark says where dbt keeps a log file, beside which is Spark's"
-    here = Path.cwd()
-    return str(_output.relative_to(here) if _output.is_relative_to(here) else _output)
-
-
-@contextmanager
-def java_output() -> Iterator[IO[bytes] | int | None]:
-    """What Popen takes; None, for the console, also where the file can't be written."""
-    if not isinstance(_output, Path):
-        yield _output
-        return
-    try:
-        _output.parent.mkdir(parents=True, exist_ok=True)
-        if _output.exists() and _output.stat().st_size > _MAX_BYTES:
-            _output.replace(_output.with_name(f"{LOG_FILE}.1"))
-        file = _output.open("ab")
-    except OSError:
-        yield None
-        return
-    with file:
-        yield file

@@ -1,83 +1,150 @@
-"""Settings and cached rows of a session, for as long as they are needed."""
+"""Settings of Spark: our defaults, where its tables are kept, and changes of a session's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
-from dbt.adapters.mzs3.spark.tables import arrow_frame
 
-FEW = 10_000
-"""So many rows, of some tens of MB, fit into the driver's memory."""
+if TYPE_CHECKING:
+    from pyspark.sql.conf import RuntimeConfig
+
+DEFAULT_FOLDER = ".spark"
+
+WAREHOUSE = "spark.sql.warehouse.dir"
+CATALOG = "spark.sql.catalogImplementation"
+METASTORE_URL = "spark.hadoop.javax.jdo.option.ConnectionURL"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_OWN_SETTINGS = ("spark.sql.warehouse.dir", "metastore", "javax.jdo")
+
+DEFAULTS = {
+    "spark.app.name": "dbt-mzs3",
+    CATALOG: "hive",
+    "spark.sql.session.timeZone": "UTC",
+    # Spark's progress bar and dbt's log would write over each other.
+    "spark.ui.showConsoleProgress": "false",
+    # Else `${...}` in any text or name is replaced (docs/decisions/0005-no-substitution.md).
+    "spark.sql.variable.substitute": "false",
+}
+
+_ICEBERG_CATALOG = re.compile(r"spark\.sql\.catalog\.\w+")
+
+
+def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The parameters, completed with paths for the warehouse, `.spark` below `folder` by default,
+    and beside it the metastore and Derby's log.
+
+    A metastore or a Spark configuration of the user's own is left alone.
+    """
+    placed = dict(parameters)
+    is_elsewhere = _configured_elsewhere()
+    if WAREHOUSE not in placed and not is_elsewhere:
+        placed[WAREHOUSE] = str(folder / DEFAULT_FOLDER / "warehouse")
+    warehouse = local_path(placed.get(WAREHOUSE), folder)
+    is_hive = placed.get(CATALOG, "hive") == "hive"  # else it is Spark's in-memory catalog
+    uris = (f"{before}hive.metastore.uris" for before in ("", "spark.", "spark.hadoop."))
+    has_metastore = any(key in placed for key in (METASTORE_URL, *uris))
+    if warehouse is None or is_elsewhere or has_metastore or not is_hive:
+        return placed
+    placed[WAREHOUSE] = str(warehouse)
+    home = warehouse.parent
+    placed[METASTORE_URL] = f"jdbc:derby:;databaseName={home / 'metastore_db'};create=true"
+    log = f'"-Dderby.stream.error.file={home / "derby.log"}"'
+    placed[_JAVA_OPTIONS] = f"{placed.get(_JAVA_OPTIONS, '')} {log}".strip()
+    return placed
+
+
+def make_warehouse(parameters: Mapping[str, str]) -> None:
+    """Makes the warehouse's folder if it is local; our default folder gets a .gitignore."""
+    warehouse = local_path(parameters.get(WAREHOUSE), Path.cwd())
+    if warehouse is None:
+        return
+    warehouse.mkdir(parents=True, exist_ok=True)
+    ignore = warehouse.parent / ".gitignore"
+    if warehouse.parent.name == DEFAULT_FOLDER and not ignore.exists():
+        ignore.write_text("*\n")
+
+
+def local_path(value: str | None, folder: Path) -> Path | None:
+    """The path that a setting names, from `folder` if it is relative; None on another file
+    system."""
+    if not value:
+        return None
+    path = value.removeprefix("file://").removeprefix("file:")
+    if ":" in path.split("/", 1)[0]:
+        return None  # another file system
+    return (folder / Path(path).expanduser()).absolute()
+
+
+def _configured_elsewhere() -> bool:
+    home = os.environ.get("SPARK_HOME")
+    conf = os.environ.get("SPARK_CONF_DIR", home and f"{home}/conf")
+    if conf is None:
+        return False
+    if (Path(conf) / "hive-site.xml").exists():
+        return True
+    defaults = Path(conf) / "spark-defaults.conf"
+    return defaults.exists() and any(key in defaults.read_text() for key in _OWN_SETTINGS)
+
+
+def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
+    """The parameters, with our defaults for those that are not given.
+
+    A catalog of Iceberg would cache tables in each session, and each connection has a session of
+    its own, which would not see the changes of others. Delta's parser of statements does not know
+    how Spark 4.1 passes their parameters.
+    """
+    by_format = {
+        f"{key}.cache-enabled": "false"
+        for key, value in parameters.items()
+        if _ICEBERG_CATALOG.fullmatch(key) and str(value).startswith("org.apache.iceberg.")
+    }
+    if "DeltaSparkSessionExtension" in str(parameters.get("spark.sql.extensions")):
+        by_format["spark.sql.legacy.parameterSubstitution.constantsOnly"] = "true"
+    return {**DEFAULTS, **by_format, **parameters}
+
+
+def try_set(conf: RuntimeConfig, key: str, value: str) -> bool:
+    """Sets what the session lets be changed, and returns whether it does.
+
+    `isModifiable` is false also for a setting that no class of Spark declares, such as a
+    catalog's, and which a session takes all the same.
+    """
+    is_modifiable = conf.isModifiable(key)
+    if not is_modifiable and not key.startswith("spark.sql."):
+        return False
+    try:
+        conf.set(key, value)
+    except SPARK_FAILURES:
+        if is_modifiable:
+            raise
+        return False
+    return True
 
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Sets these settings of the session, but for those that this Spark doesn't know or lets be
-    changed, inside the block, and restores the user's after it."""
-    conf = spark.conf
-    theirs = {
-        name: before
-        for name, value in values.items()
-        if (before := conf.get(name, None)) != value and conf.isModifiable(name)
-    }
+    """Inside the block the session has these settings, as far as `try_set` can set them; after it
+    the user's."""
+    conf, before = spark.conf, {}
     try:
-        for name in theirs:
-            conf.set(name, values[name])
+        for key, value in values.items():
+            old = conf.get(key, None)
+            if old != value and try_set(conf, key, value):
+                before[key] = old
         yield
     finally:
-        # A session that takes no setting has ended, of which the work in it has told.
+        # A session that takes no setting has ended, and the block has failed with that.
         with suppress(*SPARK_FAILURES, OSError):
-            for name, before in theirs.items():
-                if before is None:
-                    conf.unset(name)
+            for key, old in before.items():
+                if old is None:
+                    conf.unset(key)
                 else:
-                    conf.set(name, before)
-
-
-def default_parallelism(spark: SparkSession) -> int:
-    """The cluster's default parallelism; works over Spark Connect too."""
-    return engine_of(spark).default_parallelism(spark)
-
-
-def speculates(frame: DataFrame) -> bool:
-    """Whether Spark may begin a second attempt of one of the frame's tasks that is slow."""
-    return str(frame.sparkSession.conf.get("spark.speculation", "false")).lower() == "true"
-
-
-@contextmanager
-def persisted(frame: DataFrame) -> Iterator[DataFrame]:
-    """The frame, persisted inside the block."""
-    held = frame.persist()
-    try:
-        yield held
-    finally:
-        held.unpersist()
-
-
-@contextmanager
-def held(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, bool]]:
-    """As `persisted`; but where `few` rows are expected, and are found, the driver holds them, and
-    true comes with them.
-
-    So Spark need not plan the frame anew each time when what it reads from is written to, and
-    selects some of it without a job. Where there are more than `FEW`, it is computed a second
-    time.
-    """
-    here = frame.limit(FEW + 1).toArrow() if few else None
-    if here is None or here.num_rows > FEW:
-        with persisted(frame) as rows:
-            yield rows, False
-    else:
-        yield arrow_frame(frame.sparkSession, here), True
-
-
-def totals(rows: DataFrame, columns: Iterable[str], *, few: bool) -> dict[str, Any]:
-    """The aggregates of all rows, by their names; a `few` are not worth more than one task."""
-    found = (rows.coalesce(1) if few else rows).selectExpr(*columns).first()
-    return dict(found.asDict())
+                    conf.set(key, old)

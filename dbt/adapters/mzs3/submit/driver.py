@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import run_job, ship_executor_code
-from dbt.adapters.mzs3.spark.session import quieten_pyspark, settled
+from dbt.adapters.mzs3.spark.session import configure, quieten_pyspark
 from dbt.adapters.mzs3.submit.messages import (
     GRACE_S,
     Cancel,
@@ -83,7 +83,7 @@ def _open_session(settings: SessionSettings) -> SparkSession:
         quieten_pyspark()
         spark = SparkSession.builder.getOrCreate()  # as spark-submit was told
         ship_executor_code()
-    return settled(spark.newSession(), settings.parameters, settings.executor_timeout)
+    return configure(spark.newSession(), settings.parameters, settings.executor_timeout)
 
 
 @dataclass

@@ -25,9 +25,9 @@ from dbt.adapters.mzs3.rows.packing import packed_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
+from dbt.adapters.mzs3.spark.frames import observed
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import settings
-from dbt.adapters.mzs3.spark.status import observed
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import REPORT_DDL, write_empty_part, write_parts

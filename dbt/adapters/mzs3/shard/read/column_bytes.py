@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.shard.executor.batch.read import REPORT, open_file
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardState
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
-from dbt.adapters.mzs3.spark.status import observed
+from dbt.adapters.mzs3.spark.frames import observed
 from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix, map_concurrently
 from dbt.adapters.mzs3.text import counted, shown_bytes
 

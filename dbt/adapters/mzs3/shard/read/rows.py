@@ -20,8 +20,8 @@ from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import NoShardError, StateStore
 from dbt.adapters.mzs3.shard.types import Column
+from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
-from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection

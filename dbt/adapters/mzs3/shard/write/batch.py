@@ -21,8 +21,7 @@ from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
-from dbt.adapters.mzs3.spark.settings import speculates
-from dbt.adapters.mzs3.spark.status import observed
+from dbt.adapters.mzs3.spark.frames import observed, speculates
 from dbt.adapters.mzs3.store.conditions import is_amazon_s3
 from dbt.adapters.mzs3.store.failures import AwsFailure, explained
 from dbt.adapters.mzs3.store.location import S3Location

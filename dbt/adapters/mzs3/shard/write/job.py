@@ -45,8 +45,8 @@ from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.shard.write.batch import committing, write_batch
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
+from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.interrupt import interruptible
-from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.prefix import Prefix

@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.source.listing.scan import known_after, listed_objects, l
 from dbt.adapters.mzs3.source.listing.throttle import chosen, run_limits
 from dbt.adapters.mzs3.source.report import objects_hint
 from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.spark.settings import held, persisted, totals
+from dbt.adapters.mzs3.spark.frames import held, persisted, totals
 
 _PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
 _NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)

@@ -33,8 +33,8 @@ from dbt.adapters.mzs3.source.executor.listing import (
     listed_prefix,
 )
 from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
-from dbt.adapters.mzs3.spark.settings import default_parallelism
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 from dbt.adapters.mzs3.store.client import s3_client

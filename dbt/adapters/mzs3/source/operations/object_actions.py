@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.pattern import Pattern
 from dbt.adapters.mzs3.source.made import made_relations
 from dbt.adapters.mzs3.source.tables import require_ledger
-from dbt.adapters.mzs3.spark.settings import persisted
+from dbt.adapters.mzs3.spark.frames import persisted
 from dbt.adapters.mzs3.store.location import SCHEME, S3Location
 from dbt.adapters.mzs3.text import counted
 

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.source.listing.reconcile import TAKEN_COLUMNS, with_facts
 from dbt.adapters.mzs3.source.queue.inbox import MAX_MESSAGES, Inbox
 from dbt.adapters.mzs3.source.queue.messages import Kind, ObjectEvent
 from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.spark.settings import persisted
+from dbt.adapters.mzs3.spark.frames import persisted
 
 
 def look_again(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:

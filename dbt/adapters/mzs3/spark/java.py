@@ -1,23 +1,25 @@
-"""Whose the Spark of this process is, who works on it, and whether one with other settings may
-take its place (docs/decisions/0038-spark-is-begun-anew.md)."""
+"""The Java process that we start for Spark: who uses it, whether one with other settings may
+replace it (docs/decisions/0038-spark-is-begun-anew.md), and where it writes."""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
+import subprocess
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from subprocess import TimeoutExpired
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.settings import try_set
 from dbt.adapters.mzs3.text import without_login
 
 if TYPE_CHECKING:
@@ -33,12 +35,16 @@ _SHOWN = re.compile(
     r"spark\.(master|submit\.deployMode|sql\.(warehouse\.dir|catalogImplementation|extensions)"
     r"|(driver|executor)\.(memory|memoryOverhead|cores|instances))"
 )
+LOG_FILE = "spark.log"
+_MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
 
 lock = threading.RLock()
-"""To be held from the question for Spark to `hold`."""
+"""To be held from `reuse_or_end` to `hold`."""
 # By their ids.
 _held: WeakValueDictionary[int, SparkSession] = WeakValueDictionary()
 _started: _Started | None = None
+# Where the next Java process writes: None is this process's console.
+_output: Path | int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,52 +53,50 @@ class _Started:
 
     gateway: Any
     process: int
-    """Of the Python that has started it, of which a fork inherits all this."""
+    """Of the Python that has started it: a fork of that inherits this object."""
     session: SparkSession | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-def launched(gateway: Any) -> None:
-    """A Java process runs for Spark, and is ours to end, unless we were told of one that ran."""
+def record_launch(gateway: Any) -> None:
+    """This Java process runs for Spark. It is ours to end, unless it was running before."""
     global _started
     _started = _Started(gateway, os.getpid()) if gateway.proc is not None else None
 
 
-def started(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Spark runs now, with these settings, and is ours if its Java process is."""
+def record_session(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Spark runs with these settings now, and is ours if its Java process is."""
     global _started
-    if _started is not None:
-        _started = _Started(_started.gateway, _started.process, session, settings)
+    _started = _started and replace(_started, session=session, settings=settings)
 
 
 def _own() -> _Started | None:
-    """The Spark that runs, if it is ours; what a host program has begun after ours is not."""
+    """The Spark that runs, if it is ours; one that a host program started after ours is not."""
     running = SparkSession._instantiatedSession
     is_ours = _started is not None and running is not None and _started.session is running
     return _started if is_ours else None
 
 
 def hold(session: SparkSession) -> SparkSession:
-    """The session, on whose Spark somebody works from now on, until it is released or lost."""
+    """The session, whose Spark is not replaced until the session is released or lost."""
     _held[id(session)] = session
     return session
 
 
 def release(session: SparkSession) -> None:
-    """Nobody works in the session any more; safe to repeat."""
+    """The session is not used any more; safe to repeat."""
     _held.pop(id(session), None)
 
 
-def usable(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSession | None:
-    """The Spark that runs in this process, if it is as it is wanted; None where one may start.
+def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSession | None:
+    """The Spark that runs in this process, if it has the wanted settings, or can be given them
+    while it runs; None where a new one may start.
 
-    What differs can only be a setting that can't be changed while Spark runs. Ours is stopped
-    then, with its Java process, unless somebody holds a session. The host program's is never
-    stopped: it has to have what the profile says itself (`given`), and not what we add to that
-    (`wanted`).
-    Raises SparkJobError with all settings that differ.
+    Our Spark, with its Java process, is ended for that unless a session is held. The host
+    program's is never ended: it must have the settings of the profile itself (`given`), and need
+    not have what we add to them (`wanted`). Raises SparkJobError with all settings that differ.
     """
-    _end_what_is_left()
+    _end_remains()
     running = SparkSession._instantiatedSession
     if running is None or running._sc._jsc is None:
         return None
@@ -118,17 +122,21 @@ def usable(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSession 
             "it as it is, or run dbt in a process of its own",
         )
     )
-    # Not those that we derive from others, unless that is all.
-    named = {key: both for key, both in other.items() if key in given or key not in wanted}
+    # Settings that we derive from others are listed only if no others differ.
+    listed = {key: both for key, both in other.items() if key in given or key not in wanted}
+    lines = "".join(
+        f"  - {key}: {_shown(key, now)} now, {_shown(key, then)} wanted\n"
+        for key, (now, then) in (listed or other).items()
+    )
     raise SparkJobError(
         f"Spark runs in this process, {whose}, with other settings than are wanted now, which "
-        f"can't be changed while it runs:\n{_told(named or other)}\n{advice}"
+        f"can't be changed while it runs:\n{lines}{advice}"
     )
 
 
-def _end_what_is_left() -> None:
-    """Ends our Java process where no Spark runs in it any more: it keeps the settings that it was
-    started with. Forgets one that has died, as for want of memory."""
+def _end_remains() -> None:
+    """Ends our Java process where no Spark runs in it any more, as it keeps the settings that it
+    was started with; forgets one that has died, as for want of memory."""
     if _started is None:
         return
     if _started.process != os.getpid():
@@ -143,37 +151,19 @@ def _end_what_is_left() -> None:
         end()
 
 
-def set_where_possible(conf: RuntimeConfig, key: str, value: str) -> bool:
-    """Whether a session takes the setting, which it then has.
-
-    `isModifiable` says no of what no class of Spark declares, as a catalog's settings.
-    """
-    if not conf.isModifiable(key) and not key.startswith("spark.sql."):
-        return False
-    try:
-        conf.set(key, value)
-    except SPARK_FAILURES:
-        if conf.isModifiable(key):
-            raise
-        return False
-    return True
-
-
-def forget_others(session: SparkSession, wanted: Mapping[str, str]) -> None:
+def unset_others(session: SparkSession, wanted: Mapping[str, str]) -> None:
     """The session gets Spark's defaults for what our Spark was started with, and is not wanted."""
     if ours := _own():
         for key in {*ours.settings} - {*wanted}:
-            if _is_unset(session.conf, key):
+            if _may_unset(session.conf, key):
                 session.conf.unset(key)
-
-
-_Differing = dict[str, tuple[str | None, str | None]]
 
 
 def _fixed(
     running: SparkSession, has: Mapping[str, str | None], wanted: Mapping[str, str]
-) -> _Differing:
-    """What differs and can't be changed while Spark runs: each key with what is and is wanted."""
+) -> dict[str, tuple[str | None, str | None]]:
+    """The settings that differ and can't be changed while Spark runs, each with the value that it
+    has and the one that is wanted."""
     differ = {
         key: (has.get(key), wanted.get(key))
         for key in sorted({*has} | {*wanted})
@@ -185,12 +175,11 @@ def _fixed(
     return {
         key: (now, then)
         for key, (now, then) in differ.items()
-        if not (_is_unset(trial, key) if then is None else set_where_possible(trial, key, then))
+        if not (_may_unset(trial, key) if then is None else try_set(trial, key, then))
     }
 
 
-def _is_unset(conf: RuntimeConfig, key: str) -> bool:
-    """Whether a session can do without the setting."""
+def _may_unset(conf: RuntimeConfig, key: str) -> bool:
     return conf.isModifiable(key) or key.startswith("spark.sql.catalog.")
 
 
@@ -206,13 +195,6 @@ def _value(conf: RuntimeConfig, key: str) -> str | None:
     return value
 
 
-def _told(other: _Differing) -> str:
-    return "\n".join(
-        f"  - {key}: {_shown(key, now)} now, {_shown(key, then)} wanted"
-        for key, (now, then) in other.items()
-    )
-
-
 def _shown(key: str, value: str | None) -> str:
     if value is None:
         return "not set"
@@ -220,7 +202,7 @@ def _shown(key: str, value: str | None) -> str:
 
 
 def end() -> None:
-    """Ends Spark, if its Java process is ours, and that: its memory, for example, is for good."""
+    """Ends our Spark and its Java process, of which settings such as its memory are."""
     global _started
     from pyspark import SparkContext
 
@@ -241,6 +223,41 @@ def end() -> None:
         process.stdin.close()  # at which it ends, and gives back the metastore on Derby
     try:
         process.wait(_END_S)
-    except TimeoutExpired:
+    except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def write_output_to(folder: Path | None) -> None:
+    """The Java process that is started next appends to `spark.log` in this folder; None discards
+    its output. Without a call, it has the console of this process."""
+    global _output
+    _output = subprocess.DEVNULL if folder is None else folder.absolute() / LOG_FILE
+
+
+def output_hint() -> str:
+    """Where users find the output of the Java process, in words."""
+    if _output is None:
+        return "the output of Spark above"
+    if not isinstance(_output, Path):
+        return "what Spark says where dbt keeps a log file, beside which is Spark's"
+    here = Path.cwd()
+    return str(_output.relative_to(here) if _output.is_relative_to(here) else _output)
+
+
+@contextmanager
+def java_output() -> Iterator[IO[bytes] | int | None]:
+    """What Popen takes; None, for the console, also where the file can't be written."""
+    if not isinstance(_output, Path):
+        yield _output
+        return
+    try:
+        _output.parent.mkdir(parents=True, exist_ok=True)
+        if _output.exists() and _output.stat().st_size > _MAX_BYTES:
+            _output.replace(_output.with_name(f"{LOG_FILE}.1"))
+        file = _output.open("ab")
+    except OSError:
+        yield None
+        return
+    with file:
+        yield file

@@ -7,7 +7,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark import holders
+from dbt.adapters.mzs3.spark import java
 
 WAREHOUSE = "spark.sql.warehouse.dir"
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -66,15 +66,15 @@ def runs(monkeypatch):
         stopped.append(SparkSession._instantiatedSession)
         monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
 
-    monkeypatch.setattr(holders, "end", end)
+    monkeypatch.setattr(java, "end", end)
 
     def runs(values, *, ours):
         session = Session(values)
         monkeypatch.setattr(SparkSession, "_instantiatedSession", session)
         if ours:
             runs.gateway = Gateway()
-            holders.launched(runs.gateway)
-            holders.started(session, values)
+            java.record_launch(runs.gateway)
+            java.record_session(session, values)
         return session
 
     runs.stopped = stopped
@@ -84,7 +84,7 @@ def runs(monkeypatch):
 def test_where_no_spark_runs_one_may_start(monkeypatch):
     monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
 
-    assert holders.usable({}, {}) is None
+    assert java.reuse_or_end({}, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_where_no_spark_runs_one_may_start(monkeypatch):
 def test_what_a_session_can_be_given_asks_for_no_other_spark(runs, then, ours):
     session = runs({WAREHOUSE: "/dev"}, ours=ours)
 
-    assert holders.usable(then, then) is session
+    assert java.reuse_or_end(then, then) is session
     assert runs.stopped == []
     assert session.conf.values == {WAREHOUSE: "/dev"}
 
@@ -110,22 +110,22 @@ def test_what_a_session_can_be_given_asks_for_no_other_spark(runs, then, ours):
 )
 def test_ours_makes_way_for_other_settings_once_nobody_holds_it(runs, then):
     session = runs({WAREHOUSE: "/dev"}, ours=True)
-    held = holders.hold(session.newSession())
+    held = java.hold(session.newSession())
 
     with pytest.raises(SparkJobError, match="for another invocation of dbt"):
-        holders.usable(then, then)
+        java.reuse_or_end(then, then)
     assert runs.stopped == []
 
-    holders.release(held)
-    assert holders.usable(then, then) is None
+    java.release(held)
+    assert java.reuse_or_end(then, then) is None
     assert runs.stopped == [session]
 
 
 def test_a_session_that_is_lost_holds_nothing(runs):
     session = runs({WAREHOUSE: "/dev"}, ours=True)
-    holders.hold(session.newSession())
+    java.hold(session.newSession())
 
-    assert holders.usable({}, {WAREHOUSE: "/other"}) is None
+    assert java.reuse_or_end({}, {WAREHOUSE: "/other"}) is None
 
 
 def test_that_of_the_host_program_is_refused_with_all_that_differs_and_no_secret(runs):
@@ -135,7 +135,7 @@ def test_that_of_the_host_program_is_refused_with_all_that_differs_and_no_secret
     given = {WAREHOUSE: "/dev", MEMORY: "4g", f"{metastore}Password": "of-dev"}
 
     with pytest.raises(SparkJobError) as caught:
-        holders.usable(given, given)
+        java.reuse_or_end(given, given)
 
     assert str(caught.value).splitlines()[1:-1] == [
         "  - spark.driver.memory: not set now, 4g wanted",
@@ -144,14 +144,14 @@ def test_that_of_the_host_program_is_refused_with_all_that_differs_and_no_secret
     ]
     assert "as the program that runs dbt has started it" in str(caught.value)
     assert runs.stopped == []
-    assert holders.usable({PARTITIONS: "7"}, given) is session
+    assert java.reuse_or_end({PARTITIONS: "7"}, given) is session
 
 
 def test_a_session_forgets_what_only_the_profile_before_has_set(runs):
     session = runs({PARTITIONS: "7", "spark.sql.catalog.gone": "acme.Catalog"}, ours=True)
     new = session.newSession()
 
-    holders.forget_others(new, {})
+    java.unset_others(new, {})
 
     assert new.conf.values == {}
 
@@ -159,23 +159,23 @@ def test_a_session_forgets_what_only_the_profile_before_has_set(runs):
 def test_all_that_differs_is_told_but_what_follows_from_the_rest(runs):
     derived = {"spark.driver.extraJavaOptions": "-Dx=/other"}
     session = runs({WAREHOUSE: "/dev", MEMORY: "4g"}, ours=True)
-    held = holders.hold(session.newSession())
+    held = java.hold(session.newSession())
 
     with pytest.raises(SparkJobError) as caught:
-        holders.usable({WAREHOUSE: "/other"}, {WAREHOUSE: "/other", **derived})
+        java.reuse_or_end({WAREHOUSE: "/other"}, {WAREHOUSE: "/other", **derived})
 
     assert str(caught.value).splitlines()[1:-1] == [
         "  - spark.driver.memory: 4g now, not set wanted",
         "  - spark.sql.warehouse.dir: /dev now, /other wanted",
     ]
-    holders.release(held)
+    java.release(held)
 
 
 def test_a_java_process_that_has_died_is_in_nobodys_way(runs):
     session = runs({WAREHOUSE: "/dev"}, ours=True)
     runs.gateway.ended = 137
 
-    assert holders.usable({}, {WAREHOUSE: "/dev"}) is None
+    assert java.reuse_or_end({}, {WAREHOUSE: "/dev"}) is None
     assert runs.stopped == [session]
 
 
@@ -183,23 +183,23 @@ def test_a_java_process_in_which_spark_was_stopped_makes_way(runs, monkeypatch):
     runs({WAREHOUSE: "/dev"}, ours=True)
     monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
 
-    assert holders.usable({}, {WAREHOUSE: "/dev"}) is None
+    assert java.reuse_or_end({}, {WAREHOUSE: "/dev"}) is None
     assert runs.stopped == [None]
 
 
 def test_a_fork_does_not_stop_the_spark_of_its_parent(runs, monkeypatch):
     runs({WAREHOUSE: "/dev"}, ours=True)
-    monkeypatch.setattr(holders.os, "getpid", lambda: -1)
+    monkeypatch.setattr(java.os, "getpid", lambda: -1)
 
     with pytest.raises(SparkJobError, match="'spawn'"):
-        holders.usable({}, {WAREHOUSE: "/other"})
+        java.reuse_or_end({}, {WAREHOUSE: "/other"})
     assert runs.stopped == []
 
 
 def test_a_java_process_that_others_have_started_is_not_ours(runs):
     session = runs({WAREHOUSE: "/host"}, ours=False)
-    holders.launched(SimpleNamespace(proc=None))  # as under spark-submit
-    holders.started(session, {WAREHOUSE: "/host"})
+    java.record_launch(SimpleNamespace(proc=None))  # as under spark-submit
+    java.record_session(session, {WAREHOUSE: "/host"})
 
     with pytest.raises(SparkJobError, match="as the program that runs dbt has started it"):
-        holders.usable({WAREHOUSE: "/dev"}, {WAREHOUSE: "/dev"})
+        java.reuse_or_end({WAREHOUSE: "/dev"}, {WAREHOUSE: "/dev"})

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.status import observed
+from dbt.adapters.mzs3.spark.frames import observed
 
 
 class Silent:

@@ -1,0 +1,84 @@
+"""DataFrames: kept while they are read again, aggregated, and counted while they are written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, TimeoutError
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+
+from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark.tables import arrow_frame
+
+FEW = 10_000
+"""So many rows, of some tens of MB, fit into the driver's memory."""
+
+
+def default_parallelism(spark: SparkSession) -> int:
+    """How many tasks the cluster runs at once, as far as Spark says."""
+    return engine_of(spark).default_parallelism(spark)
+
+
+def speculates(frame: DataFrame) -> bool:
+    """Whether Spark may begin a second attempt of one of the frame's tasks that is slow."""
+    return str(frame.sparkSession.conf.get("spark.speculation", "false")).lower() == "true"
+
+
+@contextmanager
+def persisted(frame: DataFrame) -> Iterator[DataFrame]:
+    """The frame, persisted inside the block."""
+    rows = frame.persist()
+    try:
+        yield rows
+    finally:
+        rows.unpersist()
+
+
+@contextmanager
+def held(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, bool]]:
+    """The frame, and whether its rows are in the driver's memory.
+
+    Where `few` rows are expected, they are collected, and the frame is of those: Spark then need
+    not plan it anew whenever a table that it reads is written, and filters it without a job. Where
+    there are more than `FEW`, it is computed a second time, and persisted inside the block.
+    """
+    collected = frame.limit(FEW + 1).toArrow() if few else None
+    if collected is None or collected.num_rows > FEW:
+        with persisted(frame) as rows:
+            yield rows, False
+    else:
+        yield arrow_frame(frame.sparkSession, collected), True
+
+
+def totals(rows: DataFrame, columns: Iterable[str], *, few: bool) -> dict[str, Any]:
+    """The aggregates of all rows, by their names; a `few` are not worth more than one task."""
+    found = (rows.coalesce(1) if few else rows).selectExpr(*columns).first()
+    return dict(found.asDict())
+
+
+def observed(counted: Observation, wait_s: float = 60.0) -> Mapping[str, Any]:
+    """The metrics of an Observation whose rows were read, by name.
+
+    Raises SparkJobError after `wait_s` seconds, where `Observation.get` would wait for ever:
+    Spark sends them as an event, and drops events when its listeners lag behind.
+    """
+    answer: Future[Mapping[str, Any]] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(counted.get)
+        except Exception as exc:  # noqa: BLE001 - it is raised again where it is waited for
+            answer.set_exception(exc)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return answer.result(wait_s)
+    except TimeoutError:
+        raise SparkJobError(
+            "Spark did not report how many rows it has read, as it drops what it has no time for; "
+            "run again with a larger spark.scheduler.listenerbus.eventqueue.capacity"
+        ) from None
