@@ -11,10 +11,9 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark import remote
-from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark.engine import LocalEngine, RemoteEngine, engine_of
 from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.spark.local import LocalEngine
-from dbt.adapters.mzs3.spark.remote import RemoteEngine, RunningTasks
+from dbt.adapters.mzs3.spark.remote import RunningTasks
 
 
 class Session:

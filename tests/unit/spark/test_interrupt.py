@@ -67,5 +67,5 @@ def test_what_fails_is_in_dbts_log_and_not_on_the_console(monkeypatch):
         interrupt.at_once([gone])
     finally:
         logging.getLogger().removeHandler(console)
-    assert told == ["Spark did not do what it was asked: the server is gone"]
+    assert told == ["a request to Spark failed: the server is gone"]
     assert shown == []

@@ -61,12 +61,12 @@ def test_a_spark_in_the_process_may_start_once_no_session_is_open_on_a_server(
     monkeypatch.setitem(remote._running, "open", remote.RunningTasks(None))
     monkeypatch.setitem(remote._running, "other", remote.RunningTasks(None))
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "of dbt-mzs3")
-    remote._close(["open"])
+    remote.close("open")
     remote.allow_local_spark()
     with pytest.raises(SparkJobError, match="while a session of Spark Connect is open"):
         get_or_create({})
 
-    remote._close(["other"])
+    remote.close("other")
     assert "SPARK_CONNECT_MODE_ENABLED" in os.environ  # another session may be opening
     remote.allow_local_spark()
     assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ

@@ -133,7 +133,7 @@ def test_a_failure_that_comes_long_after_is_another(
     verdicts: dict[str, tuple[float, str] | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, failure = Cluster(), Exception("[OPERATION_CANCELED] by an admin")
-    monkeypatch.setattr(interrupt, "_TOLD_S", 0)
+    monkeypatch.setattr(interrupt, "_RECENT_S", 0)
     watch("a", cluster, 1)
     assert cluster.ended.wait(60)
     assert verdicts["a"] is not None

@@ -1,4 +1,4 @@
-"""A call of one of our functions as a value, so that another process than dbt's can make it."""
+"""Calls of our functions as values, which another process than dbt's can make."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pyspark.sql import SparkSession
 T = TypeVar("T")
 
 Tell = Callable[[Any], None]
-"""Called with what happens, of a type that the function and its caller agree on."""
+"""Takes an event, of a type on which the function and its caller agree."""
 
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A function of ours with its arguments, but for the session, which comes first.
+    """A function of ours and its arguments; when it runs, the session comes before them, and after
+    them what `takes` names: `cancelled`, a threading.Event, and `tell`.
 
-    Of what is there while it runs, it gets what `takes` names: `cancelled`, an event, and `tell`.
-    All of it can be pickled, its result too, and the function's module does not import dbt.
+    The call and its result can be pickled, and the function's module does not import dbt.
     """
 
     function: Callable[..., T]
@@ -28,7 +28,7 @@ class Call(Generic[T]):
     takes: tuple[str, ...] = ()
 
     def run(self, spark: SparkSession, cancelled: threading.Event, tell: Tell) -> T:
-        """What the function returns, called in this process."""
+        """Calls the function in this process."""
         offered = {"cancelled": cancelled, "tell": tell}
         taken = {name: offered[name] for name in self.takes}
         return self.function(spark, **self.arguments, **taken)

@@ -1,4 +1,4 @@
-"""A Spark session as the connection and the cursor of a database driver (DB-API), for dbt."""
+"""A Spark session as a connection and cursors of DB-API, for dbt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.sql import bind
 
 COMMENTS = re.compile(r"\A(\s+|/\*.*?\*/|--[^\n]*(\n|\Z))*", re.DOTALL)
-"""What may stand before a statement."""
+"""White space and comments before a statement."""
 
 _VERB = re.compile(r"(?:insert|merge|update|delete)\b", re.IGNORECASE)
 _DML_COUNTS = ("num_affected_rows", "num_inserted_rows")
@@ -24,7 +24,7 @@ CANCELLED = "cancelled"
 
 
 class SessionConnection:
-    """A connection that holds a Spark session of its own."""
+    """A connection with a Spark session of its own."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
@@ -35,7 +35,7 @@ class SessionConnection:
         return SessionCursor(self)
 
     def cancel(self) -> None:
-        """Stop what Spark runs for this connection, and refuse what starts later; thread-safe."""
+        """Interrupt the work of this connection, and refuse what starts later; thread-safe."""
         self.cancelled.set()
         self.session.interruptAll()
 
@@ -65,7 +65,7 @@ class SessionCursor:
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
         """Run a command, or plan a query, which runs when its rows are fetched.
 
-        Each `%s` stands for a binding, which reaches Spark as a value and never as SQL.
+        Each `%s` is a binding, which Spark gets as a value and never as SQL.
         """
         with self._readable_failures():
             self._rows = None
@@ -96,7 +96,7 @@ class SessionCursor:
 
     @property
     def rows_affected(self) -> int | None:
-        """How many rows the statement wrote, or None if Spark does not know. Runs nothing."""
+        """How many rows the statement wrote; None if that is not known. Runs nothing."""
         if self._frame is None or self.verb is None:
             return None
         for name in _DML_COUNTS:

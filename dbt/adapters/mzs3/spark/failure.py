@@ -1,4 +1,4 @@
-"""Failures of Spark as errors for users: what it said, without stack traces and plans."""
+"""Failures of Spark as errors for users, without stack traces and plans."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ except ModuleNotFoundError:  # with pyspark-client, which has no Java
 else:
     JAVA_ERRORS = (Py4JError,)
 
-SPARK_FAILURES = (PySparkException, *JAVA_ERRORS)
+SPARK_FAILURES: tuple[type[Exception], ...] = (PySparkException, *JAVA_ERRORS)
 
 _MARKED = re.compile(re.escape(MARK_BEGIN) + r"(.*?)" + re.escape(MARK_END), re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|boto3|botocore)'")
-# Where Spark was called from: lines of Python or Java that are ours, not the user's.
+# The lines of our code that called Spark.
 _CALLERS = re.compile(r"\n== DataFrame ==\n.*?(?=\n== |\Z)", re.DOTALL)
 _MAX_LINES = 12
 
-# Why a Spark Connect server did not do what it was asked, by gRPC's code and by Spark's condition.
+# Failures of a Spark Connect server itself, by gRPC's code and by Spark's condition.
 GONE = (
     "the Spark Connect server does not answer, or was started anew: see whether it is up and can "
     "be reached, and run again"
@@ -52,7 +52,7 @@ _NO_VIEWS = (
     "this catalog has no views, and a view, an export and a shard are each a view in Spark: "
     "materialize the model as a table, or work in a catalog that has them, such as spark_catalog"
 )
-# What Spark's and Hive's words for it leave unclear.
+# Where the words of Spark or Hive do not name the cause: a part of their text, and the cause.
 _CAUSES = {
     "MISSING_CATALOG_ABILITY.VIEWS": _NO_VIEWS,
     "Creating a view is not supported by catalog": _NO_VIEWS,
@@ -69,11 +69,11 @@ _CAUSES = {
 
 
 def executor_error(exc: BaseException) -> ExecutorError | None:
-    """The ExecutorError that an executor raised, found in a failure of Spark; else None."""
+    """The ExecutorError that an executor raised, out of the text of Spark's failure; else None."""
     if (marked := _MARKED.search(str(exc))) is None:
         return None
     document = marked[1]
-    # Spark may escape the quotes once more on their way through the JVM.
+    # Spark may have escaped the quotes once more.
     for candidate in (document, document.replace('\\"', '"')):
         with suppress(ValueError, TypeError):
             return ExecutorError(**json.loads(candidate))
@@ -81,8 +81,8 @@ def executor_error(exc: BaseException) -> ExecutorError | None:
 
 
 def explain(exc: Exception) -> Mzs3Error:
-    """The failure as an Mzs3Error: what an executor raised, else a SparkJobError with Spark's
-    message and the first lines of the cause."""
+    """The failure as an Mzs3Error: the executor's own error, else a SparkJobError with Spark's
+    message."""
     if isinstance(exc, Mzs3Error):
         return exc
     if (raised := executor_error(exc)) is not None:
@@ -101,7 +101,7 @@ def explain(exc: Exception) -> Mzs3Error:
 
 
 def remote_failure(exc: Exception) -> str | None:
-    """What a Spark Connect server failed with, if it is not the work that failed; else None."""
+    """What is wrong with the Spark Connect server; None if the work has failed."""
     if "incorrect server side session identifier" in str(exc):  # has no condition
         return GONE
     condition = exc.getCondition() if isinstance(exc, PySparkException) else None
@@ -110,7 +110,7 @@ def remote_failure(exc: Exception) -> str | None:
 
 
 def _brief(text: str) -> str:
-    """Spark's message without stack traces; of a Python traceback, the exception alone."""
+    """Spark's message without stack traces; of a Python traceback only the exception."""
     text = text.split("\nJVM stacktrace:")[0].split("\nDriver stacktrace:")[0]
     before, traceback, after = text.partition(_TRACEBACK)
     lines = _CALLERS.sub("", before).splitlines()
@@ -121,8 +121,8 @@ def _brief(text: str) -> str:
 
 
 def readable(exc: Exception) -> Mzs3Error:
-    """As `explain`, for a statement: also without plans and without the statement repeated."""
-    # PySpark keeps what the JVM's causes said apart from the message.
+    """As `explain`, for the failure of a statement: without its plan, and without its text."""
+    # PySpark keeps the messages of Java's causes apart.
     said = f"{exc}\n{getattr(exc, '_stackTrace', '')}"
     for sign, cause in _CAUSES.items():
         if sign in said:

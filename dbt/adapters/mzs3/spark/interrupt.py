@@ -1,4 +1,4 @@
-"""Ends Spark jobs: those that the user has cancelled, and those that no executor takes."""
+"""Interrupts Spark jobs that the user has cancelled, and those that no executor takes."""
 
 from __future__ import annotations
 
@@ -20,42 +20,41 @@ _ANSWER_S = 10.0
 EXECUTOR_TIMEOUT_S = 600
 
 _LOOK_S = 1.0
-# Once work was ended, what comes after it waits no longer than this until a task has run.
+# The patience after the watchdog has ended work, until a task runs again.
 _SHORT_S = 60.0
-_LOOKS_IN_VAIN = 30
-# For how long what fails as cancelled is what was ended.
-_TOLD_S = 60.0
+# After so many failures to ask Spark, one after another, it is gone.
+_MOST_FAILURES = 30
+# A failure this soon after the watchdog has ended work is due to that.
+_RECENT_S = 60.0
 _ENDED = ("cancelled as part of cancellation of all jobs", "[OPERATION_CANCELED]")
 
 _lock = threading.Lock()
-# By the name of each scheduler that is watched: when its work was last ended, and why.
+# Of each scheduler that is watched, by its name: when its work was last ended, and why.
 _verdicts: dict[str, tuple[float, str] | None] = {}
 
 
 class Scheduler(Protocol):
-    """Whoever hands tasks to executors."""
+    """What gives tasks to executors."""
 
     def waiting(self) -> Mapping[Hashable, int]:
-        """How many tasks have ended of each stage that is not finished now."""
+        """Of each unfinished stage, how many tasks have ended."""
 
     def running(self) -> int:
-        """How many tasks run at all."""
+        """How many tasks run."""
 
     def end_all(self) -> None:
-        """Cancel all that runs."""
+        """Cancel all work."""
 
 
 def at_once(actions: Iterable[Callable[[], object]]) -> None:
-    """Does all at the same time, and waits some seconds at most, as a server may never answer.
-
-    What fails is logged for debugging only.
-    """
+    """Runs all actions in parallel. Waits for `_ANSWER_S` at most, as a server may never answer;
+    failures are logged at the level debug."""
 
     def attempt(action: Callable[[], object]) -> None:
         try:
             action()
         except Exception as exc:  # noqa: BLE001 - of a Spark that is gone
-            _log.debug("Spark did not do what it was asked: %s", exc)
+            _log.debug("a request to Spark failed: %s", exc)
 
     threads = [threading.Thread(target=attempt, args=(one,), daemon=True) for one in actions]
     for thread in threads:
@@ -67,14 +66,14 @@ def at_once(actions: Iterable[Callable[[], object]]) -> None:
 
 @contextmanager
 def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Iterator[None]:
-    """Interrupts every job that the session runs inside the block once `cancelled` is set."""
+    """Once `cancelled` is set, interrupts every job of the session until the block ends."""
     if cancelled is None:
         yield
         return
     ended = threading.Event()
 
     def interrupt() -> None:
-        # Not only once: a query that is still being planned would run afterwards.
+        # Again and again, as a query that is still being planned would run afterwards.
         while not ended.wait(_POLL_S):
             if cancelled.is_set():
                 at_once([spark.interruptAll])
@@ -89,9 +88,9 @@ def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Ite
 
 
 def watch(name: str, scheduler: Scheduler, patience: int) -> None:
-    """From now on, jobs fail once they have waited `patience` seconds for an executor.
+    """Starts a watchdog: jobs fail once they have waited `patience` seconds for an executor.
 
-    The first call with the name of a scheduler decides; 0 is no limit.
+    Does nothing if the scheduler of this name has one, or with a patience of 0.
     """
     over = threading.Event()
     thread = threading.Thread(
@@ -110,13 +109,13 @@ def watch(name: str, scheduler: Scheduler, patience: int) -> None:
         over.set()
         thread.join(_LOOK_S)
 
-    atexit.register(stop)  # before Spark goes, which the thread would ask in vain
+    atexit.register(stop)  # runs before the end of Spark, which the thread would ask in vain
 
 
 def _keep_looking(scheduler: Scheduler, name: str, patience: int, over: threading.Event) -> None:
     """Looks every second, until this process or its Spark ends."""
-    waiting, in_vain = Waiting(patience), 0
-    while not over.wait(_LOOK_S) and in_vain < _LOOKS_IN_VAIN:
+    waiting, failures = Waiting(patience), 0
+    while not over.wait(_LOOK_S) and failures < _MOST_FAILURES:
         try:
             waited = waiting.too_long(scheduler.waiting(), scheduler.running())
             if waited is not None:
@@ -129,23 +128,23 @@ def _keep_looking(scheduler: Scheduler, name: str, patience: int, over: threadin
                 )
                 _verdicts[name] = (time.monotonic(), why)
                 scheduler.end_all()
-            in_vain = 0
-        except Exception:  # noqa: BLE001 - once, or because Spark has ended
-            in_vain += 1
+            failures = 0
+        except Exception:  # noqa: BLE001 - of a request, or because Spark has ended
+            failures += 1
 
 
 def why_ended(failure: str) -> str | None:
-    """The reason, if it was a watchdog that ended the work whose failure this is; else None."""
+    """Why a watchdog ended the work that has failed with this text; None if none did."""
     if not any(sign in failure for sign in _ENDED):
         return None
-    since = time.monotonic() - _TOLD_S
+    since = time.monotonic() - _RECENT_S
     with _lock:
-        told = [verdict for verdict in _verdicts.values() if verdict and verdict[0] > since]
-    return max(told)[1] if told else None
+        recent = [verdict for verdict in _verdicts.values() if verdict and verdict[0] > since]
+    return max(recent)[1] if recent else None
 
 
 class Waiting:
-    """Measures for how long there have been tasks to run, of which none ran."""
+    """Measures for how long tasks have waited while none ran."""
 
     def __init__(self, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._patience = patience
@@ -155,10 +154,9 @@ class Waiting:
         self._limit = patience
 
     def too_long(self, ended: Mapping[Hashable, int], running: int) -> float | None:
-        """The seconds, once they are more than the patience, which then begins anew; else None.
+        """The seconds once they exceed the patience, which then begins anew; else None.
 
-        `ended` and `running` are a Scheduler's `waiting()` and `running()`. A slow task is one
-        that runs.
+        `ended` and `running` are a Scheduler's `waiting()` and `running()`.
         """
         lives = running > 0 or any(count > self._ran.get(one, 0) for one, count in ended.items())
         self._ran = ended

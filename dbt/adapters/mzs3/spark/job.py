@@ -1,4 +1,4 @@
-"""Runs compiled PySpark code in this process, and ships our code to executors."""
+"""Runs compiled PySpark code in this process, and sends our code to executors."""
 
 from __future__ import annotations
 
@@ -76,18 +76,18 @@ def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[st
 
 
 def ship_executor_code() -> None:
-    """Has cloudpickle send the code of the executor layer by value; safe to repeat."""
+    """From now on, cloudpickle sends the code of the executor layer by value."""
     for name in SHIPPED:
         module = importlib.import_module(f"dbt.adapters.mzs3.{name}")
         cloudpickle.register_pickle_by_value(module)
 
 
 def shipped(make: Callable[P, OnBatches], *arguments: P.args, **named: P.kwargs) -> OnBatches:
-    """What `make` gives for the arguments, for `mapInArrow`; workers make it.
+    """A function for `mapInArrow`: the one that `make`, of the executor layer, returns for the
+    arguments. Workers call `make`.
 
-    `make` is a function of the executor layer. Its code, and that of the arguments, is pickled
-    once in this process, and unpickled once in a worker: to pickle it takes as long as to export
-    thousands of rows. What it has in its globals stays in a worker.
+    Its code, and that of the arguments, is pickled once in this process and unpickled once in a
+    worker, with one set of globals: pickling it takes as long as exporting thousands of rows.
     """
     pickled = io.BytesIO()
     pickler = _ByName(pickled)
@@ -106,14 +106,14 @@ def shipped(make: Callable[P, OnBatches], *arguments: P.args, **named: P.kwargs)
 
 
 class _ByName(pickle.Pickler):
-    """Pickles functions and classes by their names, and notes those of the executor layer."""
+    """Pickles functions and classes by name, and collects those of the executor layer."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self.names: set[tuple[str, str]] = set()
 
     def reducer_override(self, value: Any) -> Any:
-        """Called for each value; nothing is reduced in another way than by default."""
+        """Called by pickle for each value, which is then reduced by default."""
         if isinstance(value, type | FunctionType) and _is_shipped(value.__module__):
             self.names.add((value.__module__, value.__qualname__))
         return NotImplemented
@@ -126,7 +126,7 @@ def _is_shipped(module: str) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def _code_of(names: frozenset[tuple[str, str]]) -> bytes:
-    """The functions and classes of these modules and names, pickled by value."""
+    """A dict of the functions and classes by module and name, pickled by value."""
     ship_executor_code()
     found = {
         (module, name): functools.reduce(getattr, name.split("."), sys.modules[module])

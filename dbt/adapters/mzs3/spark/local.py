@@ -1,79 +1,20 @@
-"""What is asked of a Spark in this process: the engine, its scheduler, the size of workers."""
+"""The scheduler of a Spark in this process, and the size of its workers."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark import java
 from dbt.adapters.mzs3.spark.failure import JAVA_ERRORS
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext, StatusTracker
+    from pyspark import SparkContext
 
 # What is raised by a Spark that has other classes.
 _OTHER_SPARK: tuple[type[Exception], ...] = (*JAVA_ERRORS, AttributeError, TypeError)
-
-
-class LocalEngine:
-    """Spark in this process, which starts with the first session and ends with the process, or
-    with the first session that asks for another."""
-
-    writes_files = True
-
-    def close(self, session: SparkSession) -> None:
-        """Spark goes on, until a session asks for other settings."""
-        java.release(session)
-
-    def keep_plans_secret(self, session: SparkSession) -> None:
-        """Does nothing: Spark logs no functions."""
-
-    def driver_address(self, session: SparkSession) -> tuple[str, str] | None:
-        """By Spark's settings."""
-        host = session.conf.get("spark.driver.host", None)
-        if not host:
-            return None
-        return host, session.conf.get("spark.driver.bindAddress", host) or host
-
-    def tasks(self, session: SparkSession) -> None:
-        """None: Spark's scheduler does not say which session a task belongs to."""
-
-    def status_tracker(self, session: SparkSession) -> StatusTracker:
-        """That of the application."""
-        return session.sparkContext.statusTracker()
-
-    def rows_written(self, frame: DataFrame) -> int | None:
-        """By the plan of the command."""
-        try:
-            command = frame._jdf.queryExecution().executedPlan().commandPhysicalPlan()
-            counter = command.metrics().get("numOutputRows")
-            return int(counter.get().value()) if counter.isDefined() else None
-        except JAVA_ERRORS:
-            return None  # not a command, or one that writes no files
-
-    def default_parallelism(self, session: SparkSession) -> int:
-        """The session's setting, else the scheduler's, without a job."""
-        given = session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
-        return int(given or session.sparkContext.defaultParallelism)
-
-    def write_parquet(self, session: SparkSession, folder: str, rows: pa.Table) -> None:
-        """By this process, through Hadoop's file systems with the session's settings: a job takes
-        longer. Raises one of JAVA_ERRORS."""
-        content = pa.BufferOutputStream()
-        pq.write_table(rows, content)
-        path_of = getattr(session.sparkContext._jvm, "org.apache.hadoop.fs.Path")
-        path = path_of(f"{folder}/part-00000.snappy.parquet")
-        settings = session._jsparkSession.sessionState().newHadoopConf()
-        file = path.getFileSystem(settings).create(path, False)
-        try:
-            file.write(content.getvalue().to_pybytes())
-        finally:
-            file.close()
 
 
 class LocalScheduler:

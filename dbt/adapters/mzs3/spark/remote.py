@@ -1,4 +1,4 @@
-"""Spark behind a Spark Connect server: sessions there, and what it tells of their tasks."""
+"""Sessions on a Spark Connect server, and the progress of their tasks."""
 
 from __future__ import annotations
 
@@ -14,23 +14,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyspark
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.failure import GONE, explain, readable
+from dbt.adapters.mzs3.spark.failure import GONE, explain
 from dbt.adapters.mzs3.spark.interrupt import at_once, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.spark.session import quieten_pyspark
 from dbt.adapters.mzs3.spark.settings import DEFAULTS
-from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 if TYPE_CHECKING:
-    from pyspark import StatusTracker
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.shell.progress import StageInfo
 
@@ -38,14 +34,12 @@ if TYPE_CHECKING:
 _ADDRESS = re.compile(r"sc://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?(?=/|\Z)")
 _REST = re.compile(r"/?(?:(?<=/)(?:;[\w.-]+=[^\s;=/?#]*)+)?")
 
-# Warnings for the console: of what is an error soon, and of what we ask for on purpose.
-_TELLS_NOTHING = (
+# Warnings of what soon is an error, and of what we do on purpose.
+_IGNORED_WARNINGS = (
     r"\[RETRIES_EXCEEDED\]",
     "The SQL config 'spark.sql.parser.escapedStringLiterals' has been deprecated",
     "WARN WindowExpression: No Partition Defined",
 )
-# A server logs a plan whose analysis it finds in its cache, at DEBUG, with the functions in it.
-_PLAN_CACHE = "spark.connect.session.planCache.enabled"
 # After about 10 s without an answer, where the client's own policy waits for 10 minutes.
 _RETRIES = {"max_retries": 6, "max_backoff": 2000, "max_server_retry_delay": 5000}
 # For all that a server answers without work. Work that it does may take its time.
@@ -60,7 +54,7 @@ _running: dict[str, RunningTasks] = {}
 
 
 class RunningTasks:
-    """What the server tells of the tasks that a session runs; for any thread."""
+    """The progress of a session's tasks, as the server reports it; for any thread."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
@@ -75,7 +69,7 @@ class RunningTasks:
         operation_id: str | None,
         done: bool,
     ) -> None:
-        """Takes what the client hears of an operation, as a ProgressHandler of PySpark."""
+        """The client has progress of an operation: this is a ProgressHandler of PySpark."""
         with self._lock:
             if done:
                 self._operations.pop(operation_id, None)
@@ -84,31 +78,29 @@ class RunningTasks:
                 self._operations[operation_id] = (work, inflight_tasks)
 
     def tasks(self) -> tuple[int, int] | None:
-        """How many tasks have ended, and how many there are so far; None where none is known."""
-        stages = [stage for operation, _ in self._heard() for stage in operation]
-        if not stages:
-            return None
+        """As an engine's."""
+        stages = [stage for operation, _ in self._reported() for stage in operation]
         ended = sum(stage.num_completed_tasks for stage in stages)
-        return ended, sum(stage.num_tasks for stage in stages)
+        return (ended, sum(stage.num_tasks for stage in stages)) if stages else None
 
     def waiting(self) -> dict[Hashable, int]:
-        """How many tasks have ended of each stage that is not finished."""
+        """As a Scheduler's."""
         return {
             stage.stage_id: stage.num_completed_tasks
-            for stages, _ in self._heard()
+            for stages, _ in self._reported()
             for stage in stages
             if not stage.done
         }
 
     def running(self) -> int:
-        """How many tasks run."""
-        return sum(inflight for _, inflight in self._heard())
+        """As a Scheduler's."""
+        return sum(inflight for _, inflight in self._reported())
 
     def _not_skipped(self, stages: list[StageInfo], inflight_tasks: int) -> list[StageInfo]:
-        """Without those that Spark skips, which the server lists as it does those that wait.
+        """The stages without those that Spark skips, which the server reports like waiting ones.
 
-        Stages begin in the order of their numbers: one of which no task has ended is skipped once
-        a later one has begun, unless tasks run that can be of no other.
+        Stages begin in the order of their numbers. So a stage without an ended task is skipped if
+        a later one has begun, unless a task runs that can belong to no other stage.
         """
         self._begun |= {one.stage_id for one in stages if one.done or one.num_completed_tasks}
         last = max((one.stage_id for one in stages if one.stage_id in self._begun), default=-1)
@@ -118,79 +110,34 @@ class RunningTasks:
             return stages
         return work
 
-    def _heard(self) -> list[tuple[list[StageInfo], int]]:
+    def _reported(self) -> list[tuple[list[StageInfo], int]]:
         with self._lock:
             return [*self._operations.values()]
 
 
 class _OwnTasks:
-    """The tasks of all sessions of this process, for the watchdog.
-
-    What others run on the same server is not seen: work that waits behind theirs waits.
-    """
+    """The tasks of all sessions of this process, as a Scheduler for the watchdog, which does not
+    see what others run on the same server: work that waits behind theirs waits."""
 
     def waiting(self) -> dict[Hashable, int]:
-        return {stage: ended for one in _sessions() for stage, ended in one.waiting().items()}
+        return {stage: ended for one in _all_tasks() for stage, ended in one.waiting().items()}
 
     def running(self) -> int:
-        return sum(one.running() for one in _sessions())
+        return sum(one.running() for one in _all_tasks())
 
     def end_all(self) -> None:
-        at_once(one.session.interruptAll for one in _sessions())
+        at_once(one.session.interruptAll for one in _all_tasks())
 
 
-def _sessions() -> list[RunningTasks]:
+def _all_tasks() -> list[RunningTasks]:
     with _lock:
         return [*_running.values()]
-
-
-class RemoteEngine:
-    """Spark behind a server that this process only sends queries to."""
-
-    writes_files = False
-
-    def close(self, session: SparkSession) -> None:
-        """Stop the session, so that nothing of it is left on the server."""
-        _close([session.session_id])
-
-    def keep_plans_secret(self, session: SparkSession) -> None:
-        """By having the server keep no analysed plans for the session."""
-        try:
-            if session.conf.isModifiable(_PLAN_CACHE):
-                session.conf.set(_PLAN_CACHE, "false")
-        except PySparkException as exc:  # the server is gone
-            raise readable(exc) from exc
-
-    def driver_address(self, session: SparkSession) -> None:
-        """None: workers can't be expected to reach the clients of the driver."""
-
-    def tasks(self, session: SparkSession) -> tuple[int, int] | None:
-        """As the server has told."""
-        running = _running.get(session.session_id)
-        return running.tasks() if running else None
-
-    def status_tracker(self, session: SparkSession) -> StatusTracker | None:
-        """None: the server does not tell."""
-        return None
-
-    def rows_written(self, frame: DataFrame) -> None:
-        """Not known: the server does not tell."""
-
-    def default_parallelism(self, session: SparkSession) -> int:
-        """By a query of one row."""
-        # The one row of a range is always in its last partition.
-        [row] = session.range(1).select(F.spark_partition_id()).collect()
-        return int(row[0]) + 1
-
-    def write_parquet(self, session: SparkSession, folder: str, rows: pa.Table) -> None:
-        """By a job of one task."""
-        arrow_frame(session, rows).coalesce(1).write.parquet(folder)
 
 
 def open_session(
     server: str, parameters: Mapping[str, str], executor_timeout: int
 ) -> SparkSession:
-    """As `engine.open_session`, on a server."""
+    """A session as `engine.open_session` says."""
     if problem := url_problem(server):
         raise SparkJobError(problem)
     address = shown_server(server)
@@ -213,28 +160,29 @@ def open_session(
             f"{address} could not be opened as `host` says: its port is 65535 at most, and what "
             "follows the ; has the keys and values of Spark Connect's connection string"
         ) from None
-    for message in _TELLS_NOTHING:
+    for message in _IGNORED_WARNINGS:
         warnings.filterwarnings("ignore", message=message)
     tasks = RunningTasks(session)
     with _lock:
         _running[session.session_id] = tasks
     try:
-        _retry(session, **_RETRIES)
+        _limit_retries(session, **_RETRIES)
         session.registerProgressHandler(tasks)
         _configure(session, {**DEFAULTS, **parameters})
     except BaseException as exc:
-        _close([session.session_id])
+        close(session.session_id)
         if not isinstance(exc, PySparkException):
             raise
         said = str(explain(exc))
-        raise SparkJobError(f"{address}: {said}{_tls(builder) if said == GONE else ''}") from exc
+        hint = _tls_hint(builder) if said == GONE else ""
+        raise SparkJobError(f"{address}: {said}{hint}") from exc
     watch("connect", _OwnTasks(), executor_timeout)
     ship_executor_code()
     return session
 
 
 def _configure(session: SparkSession, parameters: Mapping[str, str]) -> None:
-    """Sets those that can be set at run time, by two requests where PySpark makes two for each."""
+    """Sets those that can be set at run time, by two requests; PySpark makes two for each."""
     from pyspark.sql.connect.proto import ConfigRequest, KeyValue
 
     asked = ConfigRequest.IsModifiable(keys=[*parameters])
@@ -246,7 +194,7 @@ def _configure(session: SparkSession, parameters: Mapping[str, str]) -> None:
         warnings.warn(warning, stacklevel=2)
 
 
-def _tls(builder: DefaultChannelBuilder) -> str:
+def _tls_hint(builder: DefaultChannelBuilder) -> str:
     if not builder.secure or (builder.host == "localhost" and not builder.use_ssl):
         return ". dbt does not speak TLS to it: where it does, `host` needs use_ssl=true"
     return (
@@ -256,7 +204,7 @@ def _tls(builder: DefaultChannelBuilder) -> str:
 
 
 def _channel_builder(server: str) -> DefaultChannelBuilder:
-    """PySpark's, with bounds on how long a server may be silent."""
+    """PySpark's, with limits for a server that does not answer."""
     from grpc import UnaryUnaryClientInterceptor
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
@@ -275,8 +223,7 @@ def _channel_builder(server: str) -> DefaultChannelBuilder:
 
 
 def url_problem(url: str) -> str | None:
-    """Why a text is not the URL of a server, without the text, which may hold a token; else
-    None."""
+    """Why a text is not the URL of a server, or None. It is not quoted, as it may hold a token."""
     if (address := _ADDRESS.match(url)) is None:
         wrong = "an address has no user and no ?, and a / before the first ;"
     elif _REST.fullmatch(url, address.end()) is None:
@@ -291,7 +238,7 @@ def url_problem(url: str) -> str | None:
 
 
 def shown_server(url: str) -> str:
-    """The address in the URL of a server, without what follows it, such as a token."""
+    """The URL of a server up to its address, without what follows, such as a token."""
     address = _ADDRESS.match(url)
     return address[0] if address else "sc://***"
 
@@ -308,8 +255,8 @@ def _import_client() -> None:
                 del os.environ["SPARK_HOME"]
 
 
-def _retry(session: SparkSession, **limits: Any) -> None:
-    """Bounds how often the client asks a server anew that does not answer."""
+def _limit_retries(session: SparkSession, **limits: Any) -> None:
+    """The client sends a request again that often, at most, to a server that does not answer."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     # PySpark has no public setting for it; a client that is built otherwise keeps its own.
@@ -317,16 +264,23 @@ def _retry(session: SparkSession, **limits: Any) -> None:
         session.client.set_retry_policies([DefaultPolicy(**limits)])
 
 
-def _close(ids: Iterable[str]) -> None:
+def close(*ids: str) -> None:
+    """The server drops the sessions of these ids; safe to repeat."""
     with _lock:
         known = [_running.pop(one, None) for one in ids]
     at_once(partial(_end, one.session) for one in known if one is not None)
 
 
-def allow_local_spark() -> None:
-    """PySpark may have a Spark in this process, unless a session is open on a server.
+def tasks_of(session: SparkSession) -> tuple[int, int] | None:
+    """As an engine's `tasks`."""
+    running = _running.get(session.session_id)
+    return running.tasks() if running else None
 
-    For whoever is about to start one: the end of a session would come in the way of the next.
+
+def allow_local_spark() -> None:
+    """Lets PySpark start a Spark in this process, unless a session is open on a server.
+
+    Called before that start and not at the end of a session, as the next one may be opening.
     """
     with _lock:
         if not _running and os.environ.get(_MODE) == _OURS:
@@ -334,12 +288,13 @@ def allow_local_spark() -> None:
 
 
 def _end(session: SparkSession) -> None:
-    _retry(session, **{**_RETRIES, "max_retries": 2})  # a server that is gone holds no session
+    # A server that is gone has no session to drop.
+    _limit_retries(session, **{**_RETRIES, "max_retries": 2})
     try:
         session.client.release_session()
-    finally:  # not by `stop`, which has others wait until the server has answered
+    finally:  # not by `stop`, which makes other threads wait for the server's answer
         session.release_session_on_close = False
         session.stop()
 
 
-atexit.register(lambda: _close([*_running]))
+atexit.register(lambda: close(*_running))

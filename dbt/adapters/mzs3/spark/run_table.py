@@ -1,4 +1,4 @@
-"""A table to which any number of runs append at once, each of them a partition."""
+"""A table to which runs append concurrently, each a partition."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
 
 
 class RunTable:
-    """A table of the schema with these columns, of any type in _SQL_TYPES.
+    """A table of the schema (`schema` or `catalog.schema`), with columns of types in _SQL_TYPES.
 
-    It is made with this object if there is none: at the beginning of a run, so that its end, which
-    a user may wait for after Ctrl-C, is short. The schema may be in a catalog: `catalog.schema`.
-    Raises what Spark raises, and SparkJobError if the name is taken by something else.
+    Creating this object creates a missing table: at the beginning of a run, as a user who presses
+    Ctrl-C waits for its end. Raises what Spark raises, and SparkJobError where the name is that of
+    something else.
     """
 
     def __init__(
@@ -38,33 +38,31 @@ class RunTable:
         self._location = self._find_or_make(columns, comment)
 
     def append(self, rows: pa.Table, at: int) -> None:
-        """Add rows of a run that began `at`, in ms since the epoch.
+        """Adds rows of a run that began `at`, in ms since the epoch; for any thread.
 
-        Any number of threads and processes may append at once: the rows are a partition of their
-        own, `day` (UTC) and `run`, which becomes visible atomically, in the metastore. Raises
-        what Spark raises.
+        They are a partition of their own, `day` (UTC) and `run`, which becomes visible atomically,
+        by the metastore. Raises what Spark raises.
         """
         day = datetime.fromtimestamp(at / 1000, tz=timezone.utc).date().isoformat()
         run = uuid.uuid4().hex
-        # Not INSERT: those that run at once share a folder for unfinished files, which the first
-        # one to commit removes.
+        # Not INSERT: concurrent ones share a folder for unfinished files, which the first that
+        # commits removes.
         folder = f"{self._location}/day={day}/run={run}"
         engine_of(self._spark).write_parquet(self._spark, folder, rows)
         added = f"ADD PARTITION (day = '{day}', run = '{run}')"
         self._spark.sql(f"ALTER TABLE {self._table} {added}")
 
     def _find_or_make(self, columns: pa.Schema, comment: str) -> str:
-        """The folder of the table's files; creates the table if there is none."""
+        """The folder of the table's files; a missing table is created."""
         describe = f"DESCRIBE TABLE EXTENDED {self._table}"
         try:
             described = self._spark.sql(describe).collect()
         except AnalysisException as exc:
-            # Trying comes before looking, as every run but the first finds the table.
             if exc.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
                 raise
             self._make(columns, comment)
             described = self._spark.sql(describe).collect()
-        names = [described_row[0] for described_row in described]
+        names = [row[0] for row in described]
         places = [value for name, value, *_ in described if name == "Location"]
         partitions = names.index(_PARTITIONS) + 2 if _PARTITIONS in names else len(names)
         if not places or names[partitions : partitions + 2] != ["day", "run"]:
@@ -84,6 +82,6 @@ class RunTable:
                 f"USING parquet PARTITIONED BY (day, run) COMMENT '{comment} (dbt-mzs3)'"
             )
         except PySparkException:
-            # Another run may have made it, and put a row in its folder, since it was looked for.
+            # Another run may have created it in the meantime, and added a partition.
             if not self._spark.catalog.tableExists(self._table):
                 raise

@@ -28,7 +28,7 @@ PARQUET, DELTA, ICEBERG = TABLE_FORMATS = ("parquet", "delta", "iceberg")
 
 
 def quote_identifier(name: str) -> str:
-    """The name as a quoted identifier of Spark SQL."""
+    """The name as an identifier in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -44,24 +44,20 @@ def quote_schema(schema: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """The name in a message: in backticks unless it has word characters only."""
+    """The name for a message: in backticks unless it has word characters only."""
     return name if _PLAIN.fullmatch(name) else quote_identifier(name)
 
 
 def quote_literal(text: str) -> str:
-    """A string literal that Spark reads back as exactly this text.
-
-    Right for Spark's default parser, where a backslash escapes; not for a session that sets
-    `spark.sql.parser.escapedStringLiterals`.
-    """
+    """The text as a literal, for a session whose parser has a backslash escape, as by default: not
+    with `spark.sql.parser.escapedStringLiterals`."""
     return f"'{text.translate(_ESCAPES)}'"
 
 
 def text_sql(text: str) -> str:
-    """An expression with this value, whatever the session's settings make of backslashes and of
-    `${...}`.
+    """The text as an expression, whatever the session's settings make of backslashes and `${...}`.
 
-    Not for where SQL takes a literal alone, such as in properties.
+    SQL does not take it where it demands a literal, such as in properties.
     """
     if text == text.translate(_ESCAPES) and "$" not in text:
         return f"'{text}'"
@@ -69,24 +65,24 @@ def text_sql(text: str) -> str:
 
 
 def field_sql(value: str, name: str) -> str:
-    """The field of a struct, whatever the session's settings make of backslashes and quotes, and
-    of `${...}`, unless that is in a name with one of those.
+    """The field `name`, which may be empty, of the struct `value`, which is SQL.
 
-    `value` is SQL. The name is never that of something else, and may be empty.
+    Holds whatever the session's settings make of backslashes, quotes and `${...}`, unless the name
+    has both an escaped character and `${...}`.
     """
     if name == name.translate(_ESCAPES):
-        # Two literals side by side are one, and no variable of the session's.
+        # Spark joins two literals side by side, and sees no `${` in them.
         literal = name.replace("${", "$' '{")
         return f"{value}['{literal}']"
-    # With a function's result before it, no setting takes the quoted name for a pattern of names.
+    # A session may take a quoted name for a pattern of columns, but not after a function.
     return f"coalesce({value}).{quote_identifier(name)}"
 
 
 def bind(sql: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """The statement with a named parameter for each `%s`, and their values.
 
-    Not with `?`, of which Spark 4.1.0 confuses the order where there are more than four. Dates and
-    times are literals in the SQL instead, as values would be shifted by the driver's time zone.
+    Not with `?`, as Spark 4.1.0 confuses the order of more than four. Dates and times become
+    literals in the SQL, as Spark would shift values by the driver's time zone.
     """
     marks: list[str] = []
     passed: dict[str, Any] = {}

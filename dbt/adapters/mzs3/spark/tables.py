@@ -1,4 +1,4 @@
-"""Tables of what a Python model returns and of a seed's rows; texts in properties of tables."""
+"""Tables from Python models and seeds; texts in properties of tables and views."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
 
 def create_table(spark: SparkSession, rows: Any, *, view: str, statements: list[str]) -> None:
-    """Runs the statements, which read what the model returned from the temporary view `view`."""
+    """Runs the statements, for which the rows of a Python model are the temporary view `view`."""
     frame = as_spark_frame(spark, rows)
-    # pandas-on-Spark works in a session of its own choice; views are seen in their own session.
+    # pandas-on-Spark chooses a session itself, and a temporary view belongs to a session.
     session = frame.sparkSession
     frame.createOrReplaceTempView(quote_identifier(view))
     try:
@@ -33,8 +33,8 @@ def create_table(spark: SparkSession, rows: Any, *, view: str, statements: list[
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """The rows of an Arrow table as a Spark DataFrame, also where there is none."""
-    # Spark Connect takes the types of a table that has rows only.
+    """The rows of an Arrow table as a Spark DataFrame."""
+    # Spark Connect takes no types from a table without rows.
     schema = None if table.num_rows else from_arrow_schema(table.schema, False)
     return spark.createDataFrame(table, schema)
 
@@ -116,9 +116,9 @@ def table_format(spark: SparkSession, declared: str | None) -> str:
 def change_view(
     spark: SparkSession, view: str, text: str, prefix: str, properties: Mapping[str, str]
 ) -> None:
-    """Gives a view another text in one step; and these properties, where it would lose them."""
+    """Replaces the text of a view atomically; `properties` are those it would lose otherwise."""
     if _OF_ICEBERG in (read_properties(spark, view, "") or {}):
-        # Which it replaces in one step, and has no other way. Spark drops a view of its own first.
+        # Atomic for Iceberg's views, which know no ALTER VIEW; Spark would drop a view of its own.
         own = f"TBLPROPERTIES {properties_sql(prefix, properties)}" if properties else ""
         spark.sql(f"CREATE OR REPLACE VIEW {view} {own} AS {text}")
     else:
@@ -126,18 +126,17 @@ def change_view(
 
 
 def encoded(text: str) -> str:
-    """The text in hexadecimal digits: Spark shows a value in which it finds a word such as `url`
-    or `token` as redacted, and hexadecimal digits spell none of them."""
+    """The text in hexadecimal digits, as Spark redacts a property with a word such as `token`."""
     return text.encode().hex()
 
 
 def decoded(value: str) -> str:
-    """The text that `encoded` made the value of. Raises ValueError for any other value."""
+    """The text that was `encoded`. Raises ValueError for a value that was not."""
     return bytes.fromhex(value).decode()
 
 
 def properties_sql(prefix: str, values: Mapping[str, str]) -> str:
-    """The list behind TBLPROPERTIES, in parentheses; names get the prefix."""
+    """The properties as SQL, in parentheses, with the prefix before each name."""
     pairs = ", ".join(
         f"{quote_literal(prefix + key)} = {quote_literal(value)}" for key, value in values.items()
     )
@@ -145,8 +144,8 @@ def properties_sql(prefix: str, values: Mapping[str, str]) -> str:
 
 
 def read_properties(spark: SparkSession, relation: str, prefix: str) -> dict[str, str] | None:
-    """The properties whose names start with the prefix, by the rest of the name; None if there is
-    no such relation."""
+    """The properties whose names start with the prefix, which is cut off; None if there is no such
+    relation."""
     try:
         rows = spark.sql(f"SHOW TBLPROPERTIES {relation}").collect()
     except AnalysisException as exc:
