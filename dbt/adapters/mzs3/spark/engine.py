@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.spark import java, remote
-from dbt.adapters.mzs3.spark.failure import JAVA_ERRORS, readable
+from dbt.adapters.mzs3.spark.failure import JavaError, readable
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
@@ -92,7 +92,7 @@ class LocalEngine(Engine):
             command = frame._jdf.queryExecution().executedPlan().commandPhysicalPlan()
             counter = command.metrics().get("numOutputRows")
             return int(counter.get().value()) if counter.isDefined() else None
-        except JAVA_ERRORS:
+        except JavaError:
             return None  # not a command, or one that writes no files
 
     def default_parallelism(self, session: SparkSession) -> int:
@@ -102,7 +102,7 @@ class LocalEngine(Engine):
 
     def write_parquet(self, session: SparkSession, folder: str, rows: pa.Table) -> None:
         """By this process, through Hadoop's file systems with the session's settings: a job takes
-        longer. Raises one of JAVA_ERRORS."""
+        longer. Raises JavaError."""
         content = pa.BufferOutputStream()
         pq.write_table(rows, content)
         path_of = getattr(session.sparkContext._jvm, "org.apache.hadoop.fs.Path")

@@ -12,14 +12,15 @@ from pyspark.errors import PySparkException
 from dbt.adapters.mzs3.errors import MARK_BEGIN, MARK_END, ExecutorError, Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.interrupt import why_ended
 
+JavaError: type[Exception]
 try:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-except ModuleNotFoundError:  # with pyspark-client, which has no Java
-    JAVA_ERRORS: tuple[type[Exception], ...] = ()
-else:
-    JAVA_ERRORS = (Py4JError,)
 
-SPARK_FAILURES: tuple[type[Exception], ...] = (PySparkException, *JAVA_ERRORS)
+    JavaError = Py4JError
+except ModuleNotFoundError:  # with pyspark-client, which has no Java
+    JavaError = PySparkException
+
+SPARK_FAILURES = (PySparkException, JavaError)
 
 _MARKED = re.compile(re.escape(MARK_BEGIN) + r"(.*?)" + re.escape(MARK_END), re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.failure import JAVA_ERRORS
+from dbt.adapters.mzs3.spark.failure import JavaError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 # What is raised by a Spark that has other classes.
-_OTHER_SPARK: tuple[type[Exception], ...] = (*JAVA_ERRORS, AttributeError, TypeError)
+_OTHER_SPARK = (JavaError, AttributeError, TypeError)
 
 
 class LocalScheduler:
-    """The tasks of the Spark of this process; raises one of JAVA_ERRORS once it has ended."""
+    """The tasks of the Spark of this process; raises JavaError once it has ended."""
 
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
