@@ -1,6 +1,6 @@
-"""The driver that `spark-submit` starts: makes the calls that dbt's process sends, until it ends.
+"""The driver that `spark-submit` starts, which runs the calls that dbt's process sends.
 
-It runs in a Python that may lack dbt, with our code from the archive that is submitted with it.
+Its Python may lack dbt; our code is in an archive that is submitted with it.
 """
 
 from __future__ import annotations
@@ -41,26 +41,25 @@ OpenSession = Callable[[SessionSettings], SparkSession]
 
 
 def main() -> None:
-    """Serve the process whose socket is the first argument."""
+    """Serves the process whose socket is the first argument."""
     serve(sys.argv[1], _open_session)
 
 
 def run_submitted(
     spark: SparkSession, *, code: str, name: str, secrets: tuple[str, ...], **provided: Any
 ) -> Any:
-    """As `run_job`, with `scrub` beside what is provided; its result only where that is one of
-    ours, which can be sent."""
+    """As `run_job`, with `scrub` beside what is provided; the result, where it is one of our
+    objects, which can be sent."""
     result = run_job(spark, code, name, {**provided, "scrub": partial(without, secrets)})
     is_ours = type(result).__module__.startswith("dbt.adapters.mzs3.")
     return result if is_ours else None
 
 
 def serve(address: str, open_session: OpenSession) -> None:
-    """Makes all calls that arrive at the socket, each in a session and a thread of its own.
+    """Runs the calls that arrive at the socket, each in a session and a thread of its own.
 
-    Returns once dbt's process has ended the conversation and all have returned. If that process is
-    gone, cancels what runs, leaves it some time to put things in order, and removes the folder of
-    the socket.
+    Returns once dbt's process has sent End and all calls have returned. If that process is gone,
+    cancels the calls, gives them GRACE_S to clean up, and removes the folder of the socket.
     """
     try:
         with Client(address, "AF_UNIX") as channel:
@@ -74,7 +73,7 @@ def serve(address: str, open_session: OpenSession) -> None:
                 raise
             driver.wait(None)
     except (EOFError, OSError):
-        shutil.rmtree(Path(address).parent, ignore_errors=True)  # which nobody else will do
+        shutil.rmtree(Path(address).parent, ignore_errors=True)  # as nobody else will
 
 
 def _open_session(settings: SessionSettings) -> SparkSession:
@@ -88,7 +87,7 @@ def _open_session(settings: SessionSettings) -> SparkSession:
 
 @dataclass
 class _Run:
-    """A call that runs; `session` is its own, once there is one."""
+    """A call, with its session once there is one."""
 
     request: Request
     thread: threading.Thread | None = None
@@ -105,13 +104,13 @@ class _Driver:
         self._opening = threading.Lock()
 
     def receive(self, message: Request | Cancel) -> None:
-        """Begin a call, or cancel it once more: a query that was being planned runs by now."""
+        """Starts a call, or cancels it; again, as a query may have been in planning before."""
         if isinstance(message, Request):
             run = self._runs[message.number] = _Run(message)
-            # Not to be waited for at the end by Python, which would do so for ever.
-            run.thread = threading.Thread(target=self._make, args=(run,), daemon=True)
+            # A daemon, for which Python does not wait at its end.
+            run.thread = threading.Thread(target=self._run, args=(run,), daemon=True)
             run.thread.start()
-        elif message.number in self._runs:  # else it overtook the call
+        elif message.number in self._runs:  # else the call has not arrived
             self._cancel(self._runs[message.number])
 
     def cancel_all(self) -> None:
@@ -119,7 +118,7 @@ class _Driver:
             self._cancel(run)
 
     def wait(self, seconds: float | None) -> None:
-        """Return once all is done, or so many seconds later."""
+        """Returns once all calls have, or after so many seconds."""
         until = None if seconds is None else time.monotonic() + seconds
         for run in self._runs.values():
             if run.thread is not None:
@@ -131,27 +130,26 @@ class _Driver:
             with suppress(Exception):  # of a Spark that is gone
                 run.session.interruptAll()
 
-    def _make(self, run: _Run) -> None:
+    def _run(self, run: _Run) -> None:
         number, call = run.request.number, run.request.call
         try:
             session = run.session = self._session_for(run.request.subject)
             if run.cancelled.is_set():
                 raise SparkJobError(CANCELLED)
-            tell = partial(self._tell, number)
-            self._send(Result(number, call.run(session, run.cancelled, tell)))
-        except Exception as exc:  # noqa: BLE001 - dbt's process tells of it
+            result = call.run(
+                session, run.cancelled, lambda event: self._send(Notification(number, event))
+            )
+            self._send(Result(number, result))
+        except Exception as exc:  # noqa: BLE001 - dbt's process raises it
             self._send(_failed(number, exc))
 
     def _session_for(self, subject: str) -> SparkSession:
         try:
-            with self._opening:  # else each would start a Spark
+            with self._opening:  # or each would start a Spark
                 return self._open_session()
         except SPARK_FAILURES as exc:
             text = f"{subject}: the job's Spark could not start: {readable(exc)}"
             raise SparkJobError(text) from exc
-
-    def _tell(self, number: int, what: Any) -> None:
-        self._send(Notification(number, what))
 
     def _send(self, message: Result | Failure | Notification) -> None:
         with self._sending, suppress(OSError):  # of a process that is gone

@@ -1,4 +1,4 @@
-"""What dbt's process and the driver of a submitted job tell each other.
+"""The messages between dbt's process and the driver of a submitted job.
 
 They are pickled, and cross a socket in a folder that only this user can open.
 """
@@ -13,12 +13,12 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.spark.call import Call
 
 GRACE_S = 60.0
-"""For so long work that was cancelled may put things in order, before it is killed."""
+"""How long cancelled work may clean up, before it is killed."""
 
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """The first message: what holds for every session of the driver."""
+    """To the driver, first: the settings of its sessions."""
 
     parameters: Mapping[str, str] = field(repr=False)
     executor_timeout: int
@@ -26,7 +26,7 @@ class SessionSettings:
 
 @dataclass(frozen=True)
 class Request:
-    """To the driver: make this call, whose number is in all that is said of it."""
+    """To the driver: run this call, whose number is in all messages about it."""
 
     number: int
     call: Call[Any]
@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Cancel:
-    """To the driver: interrupt the call, and begin no more of its work."""
+    """To the driver: interrupt the call."""
 
     number: int
 
@@ -47,7 +47,7 @@ class End:
 
 @dataclass(frozen=True)
 class Notification:
-    """From the driver: what the call has told."""
+    """From the driver: an event of the call."""
 
     number: int
     what: Any
@@ -55,7 +55,7 @@ class Notification:
 
 @dataclass(frozen=True)
 class Result:
-    """From the driver: what the call has returned."""
+    """From the driver: what the call returned."""
 
     number: int
     result: Any

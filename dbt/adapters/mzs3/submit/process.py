@@ -1,4 +1,4 @@
-"""A job of `spark-submit` as a process: its start, what it is asked, how it ends."""
+"""A job of `spark-submit` as a process: its start, its calls, its end."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ from dbt.adapters.mzs3.text import counted
 T = TypeVar("T")
 
 _POLL_S = 0.2
-# A job that has done all ends its Spark in this time.
+# How long a driver without calls takes, at most, to end its Spark.
 _END_S = 30.0
 _TERM_S = 5.0
 _LAST_LINES = 20
-# Lines of Java's and Python's stack traces, which errors do not have.
+# Lines of stack traces of Java and Python, which errors leave out.
 _FRAME = re.compile(r"\s|Traceback \(most recent call last\)")
-# The address of a socket has 104 bytes at most on some systems, its name here a few of them.
+# Some systems limit the address of a socket to 104 bytes.
 _LONGEST_FOLDER = 90
 
 
 @dataclass(frozen=True)
 class SubmitPlan:
-    """How jobs are submitted: the profile's options, Spark's settings where those have none, and
-    what the sessions of a driver get. `secrets` are kept out of its log and its errors."""
+    """How jobs are submitted: the profile's options, Spark's settings unless those have them, and
+    the settings of sessions. `secrets` are kept out of the job's log and errors."""
 
     options: SubmitOptions
     _: KW_ONLY
@@ -68,10 +68,10 @@ class SubmitPlan:
 
 
 class Submission:
-    """A job that `spark-submit` runs from the begin of the block to its end; safe for threads.
+    """A job that `spark-submit` runs for the length of a block; safe for threads.
 
-    Its driver is a process of this machine, in a group of its own, that ends what it does once
-    this process is gone. Raises SparkJobError if there is no `spark-submit`.
+    Its driver is a process of this machine, in a process group of its own, which ends when this
+    process is gone. Raises SparkJobError if there is no `spark-submit`.
     """
 
     def __init__(self, plan: SubmitPlan) -> None:
@@ -118,10 +118,10 @@ class Submission:
             thread.start()
 
     def run(self, call: Call[T], cancelled: threading.Event, tell: Tell, *, subject: str) -> T:
-        """The result of the call; `subject` is what it is about. `tell` is called in this thread.
+        """The result of the call; `subject` is named in errors. `tell` is called in this thread.
 
-        Once `cancelled` is set, the driver interrupts it. Raises an Mzs3Error: the call's own, or
-        one that says why the job has ended without an answer.
+        Once `cancelled` is set, the driver interrupts the call. Raises an Mzs3Error: the call's
+        own, or one that says why the job has ended without an answer.
         """
         number, inbox = next(self._numbers), queue.SimpleQueue[Any]()
         with self._lock:
@@ -152,13 +152,13 @@ class Submission:
                 late = None
 
     def cancel(self) -> None:
-        """Interrupt all calls that run, once more where that was done."""
+        """Interrupts all calls; may be repeated."""
         for number in list(self._inboxes):
             self._send(Cancel(number))
 
     def _stop(self, number: int) -> None:
         if self._channel is None:
-            self._kill()  # it has begun nothing
+            self._kill()  # it runs no call yet
         else:
             self._send(Cancel(number))
 
@@ -184,11 +184,11 @@ class Submission:
             if self._channel is None:
                 self._outbox.append(message)
                 return
-            with suppress(OSError):  # of a driver that is gone, which `_listen` finds out
+            with suppress(OSError):  # of a driver that is gone, which `_listen` notices
                 self._channel.send(message)
 
     def _listen(self) -> None:
-        """Hands over what the driver says, until it or its process ends."""
+        """Passes on the driver's messages, until it ends."""
         try:
             channel = self._accepted()
             (self._folder / PROPERTIES).unlink()  # secrets may be in it
@@ -211,7 +211,7 @@ class Submission:
                     inbox.put(None)
 
     def _accepted(self) -> Connection:
-        """The connection of the driver; EOFError if its process ends before."""
+        """The driver's connection. Raises EOFError if its process ends before it connects."""
         while True:
             with suppress(TimeoutError):
                 accepted, _ = self._server.accept()
