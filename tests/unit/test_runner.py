@@ -63,7 +63,7 @@ def test_a_server_that_is_silent_keeps_no_other_session_from_being_interrupted(m
     answered, reached = threading.Event(), threading.Event()
     runner = runner_for(credentials(method="session", host=None))
     asked = (lambda: answered.wait(60), reached.set)
-    runner._open = [SimpleNamespace(interruptAll=one) for one in asked]
+    runner._sessions = [SimpleNamespace(interruptAll=one) for one in asked]
     runner.interrupt()
     assert reached.wait(60)
     answered.set()

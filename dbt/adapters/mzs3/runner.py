@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 
 from dbt_common.exceptions import env_secrets
@@ -23,18 +22,19 @@ from dbt.adapters.mzs3.submit.process import Submission, SubmitPlan
 T = TypeVar("T")
 
 
-class Runner(ABC):
-    """Makes calls, several at a time, from the begin of a block to its end; safe for threads."""
+class Runner:
+    """Runs calls, several at a time, for the length of a block: in a session of this process each.
+    Safe for threads."""
 
     def __init__(self, credentials: Mzs3Credentials) -> None:
         self._credentials = credentials
+        self._sessions: list[SparkSession] = []
 
     def __enter__(self) -> Runner:
         return self
 
-    @abstractmethod
     def __exit__(self, *failure: Any) -> None:
-        """End what still runs, and give back what Spark holds."""
+        """End what still runs."""
 
     def run(
         self,
@@ -44,9 +44,9 @@ class Runner(ABC):
         cancelled: threading.Event | None = None,
         tell: Tell = lambda what: None,
     ) -> T:
-        """The result of a call, in a session of its own; `subject` is what it is about.
+        """The result of a call in a session of its own; `subject` is named in errors.
 
-        Raises an Mzs3Error: the call's own, one with what Spark said, or one that says that the
+        Raises an Mzs3Error: the call's own, one with Spark's message, or one that says that the
         profile runs SQL only.
         """
         require_spark(self._credentials, subject)
@@ -55,46 +55,23 @@ class Runner(ABC):
         except SPARK_FAILURES as exc:
             raise readable(exc) from exc
 
-    @abstractmethod
     def interrupt(self) -> None:
-        """Interrupt what Spark does for all calls, but not what they begin later."""
-
-    @abstractmethod
-    def _run(self, call: Call[T], subject: str, cancelled: threading.Event, tell: Tell) -> T:
-        """As `run`; raises what Spark raises too."""
-
-
-def runner_for(credentials: Mzs3Credentials) -> Runner:
-    """The runner that the profile asks for; nothing starts before the first call."""
-    return _SessionRunner(credentials) if credentials.has_session else _JobRunner(credentials)
-
-
-class _SessionRunner(Runner):
-    """A session of this process for each call, until it has returned."""
-
-    def __init__(self, credentials: Mzs3Credentials) -> None:
-        super().__init__(credentials)
-        self._open: list[SparkSession] = []
-
-    def __exit__(self, *failure: Any) -> None:
-        pass
+        """Interrupts what Spark does for all calls, but not what they begin later."""
+        at_once([session.interruptAll for session in [*self._sessions]])
 
     def _run(self, call: Call[T], subject: str, cancelled: threading.Event, tell: Tell) -> T:
         session = session_of(self._credentials)
-        self._open.append(session)
+        self._sessions.append(session)
         try:
             engine_of(session).keep_plans_secret(session)
             return call.run(session, cancelled, tell)
         finally:
-            self._open.remove(session)
+            self._sessions.remove(session)
             engine_of(session).close(session)
-
-    def interrupt(self) -> None:
-        at_once([session.interruptAll for session in [*self._open]])
 
 
 class _JobRunner(Runner):
-    """One job for all calls, submitted with the first, as the start of Spark takes seconds."""
+    """Runs all calls in one job of `spark-submit`, which the first call submits."""
 
     def __init__(self, credentials: Mzs3Credentials) -> None:
         super().__init__(credentials)
@@ -118,7 +95,7 @@ class _JobRunner(Runner):
 
 
 def submit_plan(credentials: Mzs3Credentials, name: str) -> SubmitPlan:
-    """How a job of this name is submitted; the profile must have `spark_submit`."""
+    """How a job of this name is submitted, by a profile that has `spark_submit`."""
     options, connections = credentials.submit_options, credentials.connections.values()
     assert options is not None
     parameters = {**credentials.server_side_parameters, **options.conf}
@@ -132,3 +109,8 @@ def submit_plan(credentials: Mzs3Credentials, name: str) -> SubmitPlan:
             *secret_settings(parameters),
         ],
     )
+
+
+def runner_for(credentials: Mzs3Credentials) -> Runner:
+    """The runner of the profile. It starts nothing before the first call."""
+    return Runner(credentials) if credentials.has_session else _JobRunner(credentials)
