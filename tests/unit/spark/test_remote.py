@@ -58,15 +58,16 @@ def test_a_spark_in_the_process_may_start_once_no_session_is_open_on_a_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(remote, "_end", lambda session: None)
-    monkeypatch.setitem(remote._running, "open", remote.RunningTasks(None))
-    monkeypatch.setitem(remote._running, "other", remote.RunningTasks(None))
+    one, other = (SimpleNamespace(session_id=name) for name in ("one", "other"))
+    for session in (one, other):
+        monkeypatch.setitem(remote._running, session.session_id, remote.RunningTasks(session))
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "of dbt-mzs3")
-    remote.close("open")
+    remote.close(one)
     remote.allow_local_spark()
     with pytest.raises(SparkJobError, match="while a session of Spark Connect is open"):
         get_or_create({})
 
-    remote.close("other")
+    remote.close(other)
     assert "SPARK_CONNECT_MODE_ENABLED" in os.environ  # another session may be opening
     remote.allow_local_spark()
     assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ

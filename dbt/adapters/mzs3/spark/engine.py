@@ -120,7 +120,7 @@ class RemoteEngine(Engine):
 
     def close(self, session: SparkSession) -> None:
         """The server drops the session."""
-        remote.close(session.session_id)
+        remote.close(session)
 
     def keep_plans_secret(self, session: SparkSession) -> None:
         """The server caches no analysed plans of the session."""

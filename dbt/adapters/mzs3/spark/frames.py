@@ -8,7 +8,7 @@ from concurrent.futures import Future, TimeoutError
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, Row, SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.engine import engine_of
@@ -56,8 +56,14 @@ def held(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, bool]]:
 
 def totals(rows: DataFrame, columns: Iterable[str], *, few: bool) -> dict[str, Any]:
     """The aggregates of all rows, by their names; a `few` are not worth more than one task."""
-    found = (rows.coalesce(1) if few else rows).selectExpr(*columns).first()
-    return dict(found.asDict())
+    return dict(only_row((rows.coalesce(1) if few else rows).selectExpr(*columns)).asDict())
+
+
+def only_row(frame: DataFrame) -> Row:
+    """The row of a frame that always has one, such as aggregates of all rows."""
+    row = frame.first()
+    assert row is not None
+    return row
 
 
 def observed(counted: Observation, wait_s: float = 60.0) -> Mapping[str, Any]:

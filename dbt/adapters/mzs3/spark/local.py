@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -65,7 +65,8 @@ def require_capacity(spark: SparkSession) -> None:
     may be on its way; nor one with a second master, or one that has no worker yet.
     """
     context = spark.sparkContext
-    if not context.master.startswith("spark://") or "," in context.master:
+    master = str(context.master)
+    if not master.startswith("spark://") or "," in master:
         return
     try:
         workers = _workers(context)
@@ -74,7 +75,7 @@ def require_capacity(spark: SparkSession) -> None:
     except _OTHER_SPARK:
         return
     if (problem := lack_of_capacity(asked, workers)) is not None:
-        raise SparkJobError(f"no worker of {context.master} can take an executor: {problem}")
+        raise SparkJobError(f"no worker of {master} can take an executor: {problem}")
 
 
 def lack_of_capacity(asked: Size, workers: Sequence[Size]) -> str | None:
@@ -92,7 +93,7 @@ def lack_of_capacity(asked: Size, workers: Sequence[Size]) -> str | None:
 
 def _workers(context: SparkContext) -> list[Size]:
     """The workers that the master lists on its web page, dead ones too: it sends no state."""
-    jvm = context._jvm
+    jvm: Any = context._jvm
     spark = jvm.org.apache.spark
     address = spark.rpc.RpcAddress.fromSparkURL(context.master)
     rpc = context._jsc.sc().schedulerBackend().rpcEnv()

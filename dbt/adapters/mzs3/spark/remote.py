@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyspark
 from pyspark.errors import PySparkException
@@ -28,7 +28,8 @@ from dbt.adapters.mzs3.spark.settings import DEFAULTS
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.client import DefaultChannelBuilder
-    from pyspark.sql.connect.shell.progress import StageInfo
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+    from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 # Narrower than PySpark's own, whose errors quote what they don't take, and so a token.
 _ADDRESS = re.compile(r"sc://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?(?=/|\Z)")
@@ -144,11 +145,11 @@ def open_session(
     quieten_pyspark()
     try:
         _import_client()
-        from pyspark.sql.connect.session import SparkSession as RemoteSession
+        from pyspark.sql.connect.session import SparkSession as ConnectSession
 
         builder = _channel_builder(server)
         os.environ.setdefault(_MODE, _OURS)  # as SparkSession.builder.remote does
-        session: SparkSession = RemoteSession.builder.channelBuilder(builder).create()
+        created = ConnectSession.builder.channelBuilder(builder).create()
     except ImportError as exc:
         raise SparkJobError(
             "method: connect needs the packages of Spark Connect's client, and one is missing: "
@@ -162,15 +163,16 @@ def open_session(
         ) from None
     for message in _IGNORED_WARNINGS:
         warnings.filterwarnings("ignore", message=message)
+    session = cast(SparkSession, created)
     tasks = RunningTasks(session)
     with _lock:
-        _running[session.session_id] = tasks
+        _running[created.session_id] = tasks
     try:
         _limit_retries(session, **_RETRIES)
-        session.registerProgressHandler(tasks)
+        session.registerProgressHandler(cast("ProgressHandler", tasks))
         _configure(session, {**DEFAULTS, **parameters})
     except BaseException as exc:
-        close(session.session_id)
+        close(session)
         if not isinstance(exc, PySparkException):
             raise
         said = str(explain(exc))
@@ -264,17 +266,22 @@ def _limit_retries(session: SparkSession, **limits: Any) -> None:
         session.client.set_retry_policies([DefaultPolicy(**limits)])
 
 
-def close(*ids: str) -> None:
-    """The server drops the sessions of these ids; safe to repeat."""
+def close(*sessions: SparkSession) -> None:
+    """The server drops these sessions; safe to repeat."""
     with _lock:
-        known = [_running.pop(one, None) for one in ids]
-    at_once(partial(_end, one.session) for one in known if one is not None)
+        known = [one for one in sessions if _running.pop(_connect(one).session_id, None)]
+    at_once(partial(_end, one) for one in known)
 
 
 def tasks_of(session: SparkSession) -> tuple[int, int] | None:
     """As an engine's `tasks`."""
-    running = _running.get(session.session_id)
+    running = _running.get(_connect(session).session_id)
     return running.tasks() if running else None
+
+
+def _connect(session: SparkSession) -> ConnectSession:
+    """The session, with its own type: PySpark gives the two the same interface and no base."""
+    return cast("ConnectSession", session)
 
 
 def allow_local_spark() -> None:
@@ -293,8 +300,8 @@ def _end(session: SparkSession) -> None:
     try:
         session.client.release_session()
     finally:  # not by `stop`, which makes other threads wait for the server's answer
-        session.release_session_on_close = False
+        _connect(session).release_session_on_close = False
         session.stop()
 
 
-atexit.register(lambda: close(*_running))
+atexit.register(lambda: close(*(one.session for one in _all_tasks())))
