@@ -15,7 +15,7 @@ from support.interleavings import Exploration, Failed
 from support.source.catalog import NEW, Catalog, Metastore, never_committed
 from support.source.simulated import first_run_of, simulate, simulate_pinning, unlocking
 
-from dbt.adapters.mzs3.ledger.lock import SourceLock
+from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.source import pinning
 
 A, B = first_run_of("A"), first_run_of("B")

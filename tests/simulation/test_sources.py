@@ -44,8 +44,8 @@ from support.source.simulated import (
 from dbt.adapters.mzs3.ledger import compaction, ledger
 from dbt.adapters.mzs3.ledger.epochs import next_epoch
 from dbt.adapters.mzs3.ledger.events import Phase
+from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.ledger.lock import SourceLock
 from dbt.adapters.mzs3.source import epoch
 
 

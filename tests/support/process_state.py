@@ -8,7 +8,7 @@ from dbt.adapters.mzs3.worker import worker_state
 
 KEPT = {
     ("store.client", "_idle"),
-    ("ledger.lock", "_threads"),
+    ("ledger.lease", "_threads"),
     ("export.running_view", "_locks"),
     ("store.conditions", "_known"),
     ("store.conditions", "_trying"),

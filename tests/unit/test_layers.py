@@ -50,9 +50,9 @@ SHIPPED = (
 # Each room imports from those before it; features, which come last, not from each other.
 ROOMS = (
     *("text", "errors", "names", "worker", "arrow", "options", "store", "formats", "spark"),
-    *("submit", "rows", "events", "upload"),
+    *("submit", "rows", "events", "upload", "ledger"),
 )
-FEATURES = ("export", "ledger", "source", "shard")
+FEATURES = ("export", "source", "shard")
 FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
 # Imported only where an object of that format is read, which says so if the package is missing.
 OPTIONAL_FOR_EXECUTORS = {"formats/read/avro.py": {"fastavro"}}
@@ -122,7 +122,6 @@ def room_of(name: str) -> str:
 @pytest.mark.parametrize("room", [*ROOMS, *FEATURES])
 def test_rooms_import_from_those_below(room: str) -> None:
     below = {room, "__version__", *(ROOMS if room in FEATURES else ROOMS[: ROOMS.index(room)])}
-    below |= {"source", "ledger"} if room in {"source", "ledger"} else set()
     above = [
         f"{name_of(path)}: {module}"
         for path in modules()
@@ -182,7 +181,7 @@ def own_imports(path: Path, names: Collection[str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_files_stay_small(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 400
+    assert len(path.read_text().splitlines()) <= 500
 
 
 @pytest.mark.parametrize("door", sorted(DOORS))
@@ -207,9 +206,6 @@ def test_what_travels_imports_its_own_at_the_top(path: Path) -> None:
     assert inside == []
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the ledger imports the source's views, its run and its report"
-)
 def test_folders_do_not_import_each_other_in_a_circle() -> None:
     """Each folder below a room counts as one; a file beside such folders counts by itself."""
     names = {module_of(path): path for path in modules()}

@@ -44,6 +44,13 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]}? " if near else ""
 
 
+def operation_command(operation: str, arguments: str) -> str:
+    """The command of a run-operation, for a shell, with its arguments as YAML."""
+    # In a shell, a single quote ends what another one began.
+    escaped = arguments.replace("'", "'\\''")
+    return f"dbt run-operation {operation} --args '{{{escaped}}}'"
+
+
 def shown_bytes(size: float) -> str:
     """`48 B`, `1.4 GB` or `512 MB`; units are powers of 1024, as in options."""
     return _scaled(size, 1024, ("B", "kB", "MB", "GB", "TB", "PB", "EB"))

@@ -11,9 +11,7 @@ import pytest
 from support.s3.faulty import FaultyS3
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger.lock import SourceLock
-from dbt.adapters.mzs3.ledger.lock_table import Holder
-from dbt.adapters.mzs3.ledger.owner import current_owner
+from dbt.adapters.mzs3.ledger.lease import Holder, SourceLock, current_owner
 from dbt.adapters.mzs3.project.source_runs import run_together
 
 pytestmark = pytest.mark.spark

@@ -9,8 +9,7 @@ from support.queue.announcing import Died, dying_at
 from support.spark.table_formats import SESSION_TABLES, not_in_own_catalog
 
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
-from dbt.adapters.mzs3.ledger.lock import SourceLock
-from dbt.adapters.mzs3.ledger.owner import Owner
+from dbt.adapters.mzs3.ledger.lease import Owner, SourceLock
 from dbt.adapters.mzs3.source import pinning
 from dbt.adapters.mzs3.source.access import unlock
 from dbt.adapters.mzs3.source.made import read_tables
@@ -86,7 +85,7 @@ def test_a_run_that_dies_while_it_makes_the_tables_anew_is_made_good(lake, monke
         if step != "end create":
             # As if the process were killed: what it has begun it does not end.
             patch.setattr(
-                "dbt.adapters.mzs3.ledger.lock_table.LockTable.drop_mark",
+                "dbt.adapters.mzs3.ledger.lease.LockTable.drop_mark",
                 lambda *_: None,
             )
         with pytest.raises(Died):

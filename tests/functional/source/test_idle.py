@@ -8,14 +8,15 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.ledger import views
 from dbt.adapters.mzs3.ledger.compaction import compact
+from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.ledger.lock import SourceLock
-from dbt.adapters.mzs3.source import idle, tables
+from dbt.adapters.mzs3.ledger.views import has_current_views
+from dbt.adapters.mzs3.source import idle
 from dbt.adapters.mzs3.source.executor.listing import first_page
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.reset import reset_source
-from dbt.adapters.mzs3.source.tables import has_current_views
 
 pytestmark = pytest.mark.spark
 
@@ -171,7 +172,7 @@ def test_a_view_of_somebody_else_is_an_error(ingested):
 
 
 def test_the_views_are_looked_at_by_one_statement(ingested, monkeypatch):
-    monkeypatch.setattr(tables, "read_views", None)
+    monkeypatch.setattr(views, "read_views", None)
     assert has_current_views(ingested.spark, ingested.relations)
 
 

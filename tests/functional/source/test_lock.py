@@ -15,13 +15,11 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger import lock as source_lock
+from dbt.adapters.mzs3.ledger import lease as source_lock
+from dbt.adapters.mzs3.ledger.cancellation import Cancellation
+from dbt.adapters.mzs3.ledger.lease import LEASE_S, Holder, LockTable, SourceLock, current_owner
 from dbt.adapters.mzs3.ledger.ledger import LedgerTable, close, publish
-from dbt.adapters.mzs3.ledger.lock import LEASE_S, SourceLock
-from dbt.adapters.mzs3.ledger.lock_table import Holder, LockTable
-from dbt.adapters.mzs3.ledger.owner import current_owner
 from dbt.adapters.mzs3.source.access import unlock
-from dbt.adapters.mzs3.source.run import Cancellation
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,7 @@ import pytest
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger import compaction
-from dbt.adapters.mzs3.ledger.lock import SourceLock
+from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.queue import inbox
 from dbt.adapters.mzs3.source.queue.inbox import Inbox

@@ -13,19 +13,18 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger import compaction, epochs, ledger, lock, rows_table
+from dbt.adapters.mzs3.ledger import compaction, epochs, lease, ledger, rows_table
+from dbt.adapters.mzs3.ledger.cancellation import Cancellation
 from dbt.adapters.mzs3.ledger.epochs import current_epochs, latest, unfinished_epochs
 from dbt.adapters.mzs3.ledger.events import Phase
+from dbt.adapters.mzs3.ledger.lease import LEASE_S, Holder, LockTable, Owner, SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.ledger.lock import LEASE_S, SourceLock
-from dbt.adapters.mzs3.ledger.lock_table import Holder, LockTable
-from dbt.adapters.mzs3.ledger.owner import Owner
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.source import epoch, pinning
 from dbt.adapters.mzs3.source.epoch import Pass
 from dbt.adapters.mzs3.source.made import MadeTables
 from dbt.adapters.mzs3.source.report import IngestReport
-from dbt.adapters.mzs3.source.run import Cancellation, SourceRun
+from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.spark.sql import PARQUET
 from support.interleavings import Ask
 from support.source import catalog as source_catalog
@@ -355,10 +354,10 @@ def simulate(monkeypatch: pytest.MonkeyPatch, *, has_transactions: bool = False)
     patch(epochs.time, "time_ns", lambda: CLOCK.now * 1_000_000)
     patch(ledger, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))
     patch(Ledger, "plan", lambda made, number: Events(planned(made, number)))
-    patch(lock, "LockTable", SimulatedLockTable)
-    patch(lock, "_host_guard", lambda name: nullcontext(False))
-    patch(lock, "current_owner", lambda: Owner("", "", 0, "", ""))
-    patch(lock.threading, "Thread", Unstarted)
+    patch(lease, "LockTable", SimulatedLockTable)
+    patch(lease, "_host_guard", lambda name: nullcontext(False))
+    patch(lease, "current_owner", lambda: Owner("", "", 0, "", ""))
+    patch(lease.threading, "Thread", Unstarted)
     patch(epoch, "new_objects", new_objects)
     patch(epoch, "EpochRows", SimulatedRows)
     patch(Pass, "_record_failure", record_failure)

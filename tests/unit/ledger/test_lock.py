@@ -9,12 +9,10 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger import lock as source_lock
-from dbt.adapters.mzs3.ledger.lock import LEASE_S, SourceLock
-from dbt.adapters.mzs3.ledger.lock_table import UNKNOWN, Holder, LockTable
-from dbt.adapters.mzs3.ledger.owner import Owner
+from dbt.adapters.mzs3.ledger import lease as source_lock
+from dbt.adapters.mzs3.ledger.cancellation import Cancellation
+from dbt.adapters.mzs3.ledger.lease import LEASE_S, UNKNOWN, Holder, LockTable, Owner, SourceLock
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
-from dbt.adapters.mzs3.source.run import Cancellation
 
 RELATIONS = SourceRelations("raw", "orders")
 ELSEWHERE = Owner(place="elsewhere", boot="", pid=7, started="", host="etl-1")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.mzs3.ledger import owner
-from dbt.adapters.mzs3.ledger.owner import current_owner
+from dbt.adapters.mzs3.ledger import lease as owner
+from dbt.adapters.mzs3.ledger.lease import current_owner
 
 
 def ended_process():

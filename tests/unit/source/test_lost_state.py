@@ -11,11 +11,11 @@ from support.source.fields import parse
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger import compaction
+from dbt.adapters.mzs3.ledger.cancellation import Cancellation
+from dbt.adapters.mzs3.ledger.lease import UNKNOWN, Holder, Owner, SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.ledger.lock import SourceLock
-from dbt.adapters.mzs3.ledger.lock_table import UNKNOWN, Holder
-from dbt.adapters.mzs3.ledger.owner import Owner
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
+from dbt.adapters.mzs3.ledger.views import foreign_views, read_views
 from dbt.adapters.mzs3.source import access
 from dbt.adapters.mzs3.source import ingest as ingest_module
 from dbt.adapters.mzs3.source.after_commit import act_on_committed
@@ -24,13 +24,7 @@ from dbt.adapters.mzs3.source.made import read_tables
 from dbt.adapters.mzs3.source.operations import object_actions
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.source.reset import reset_source
-from dbt.adapters.mzs3.source.run import Cancellation
-from dbt.adapters.mzs3.source.tables import (
-    foreign_views,
-    make_relations,
-    read_views,
-    require_ledger,
-)
+from dbt.adapters.mzs3.source.tables import make_relations, require_ledger
 
 RELATIONS = parse().relations
 RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"

@@ -29,7 +29,7 @@ from dbt.adapters.mzs3.ledger.epochs import Epochs, current_epochs, epochs_due, 
 from dbt.adapters.mzs3.ledger.events import Phase
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.rows_table import rows_table
-from dbt.adapters.mzs3.source.tables import show_since
+from dbt.adapters.mzs3.ledger.views import show_since
 
 COMPACT_AFTER = 16
 """Epochs since the last snapshot, those of run-operations included, that make one due."""

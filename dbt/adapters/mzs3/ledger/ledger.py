@@ -48,7 +48,7 @@ from dbt.adapters.mzs3.ledger.events import (
     objects_sql,
     valid_events_sql,
 )
-from dbt.adapters.mzs3.ledger.lock import NOTHING_COMMITTED, SourceLock
+from dbt.adapters.mzs3.ledger.lease import NOTHING_COMMITTED, SourceLock
 from dbt.adapters.mzs3.ledger.partitions import (
     drop_partitions,
     list_partitions,

@@ -6,8 +6,9 @@ Where the format has transactions, an epoch's rows are one INSERT: all there, or
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -20,7 +21,6 @@ from dbt.adapters.mzs3.ledger.partitions import (
 )
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.ledger.table_files import FILES_DDL, table_files
-from dbt.adapters.mzs3.source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.spark.frames import observed
 from dbt.adapters.mzs3.spark.job import OnBatches, shipped
 from dbt.adapters.mzs3.spark.sql import quote_literal
@@ -30,6 +30,24 @@ PARTITIONS_AT_ONCE = 100
 _ENCRYPTION = "spark.hadoop.parquet.crypto.factory.class"
 
 RowsOf = Callable[..., OnBatches]
+
+
+class RowsSpec(Protocol):
+    """What tasks need to make rows; it travels with them."""
+
+    @property
+    def source(self) -> str:
+        """The name of the rows' source, for errors."""
+
+    @property
+    def ddl(self) -> str:
+        """The schema of the rows, in Spark's DDL."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The same, as Arrow's."""
+
+
 # Where Spark's name of a compression is not Arrow's, or Arrow has none.
 _CODECS = {"uncompressed": "none", "lz4_raw": "lz4", "lzo": "snappy"}
 
@@ -41,7 +59,7 @@ class RowPartitions:
         self._spark = spark
         self._name = name
 
-    def fetched(self, of: DataFrame, spec: FetchSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
+    def fetched(self, of: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
         """The rows of `rows_of(spec, *more)`, in tasks over the rows of `of`, as `write` takes
         them.
 
@@ -93,7 +111,7 @@ class RowTransactions:
         self._spark = spark
         self._name = name
 
-    def fetched(self, of: DataFrame, spec: FetchSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
+    def fetched(self, of: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
         """See `RowPartitions`."""
         return of.mapInArrow(shipped(rows_of, spec, *more), spec.ddl)
 

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger.lock import SourceLock
-from dbt.adapters.mzs3.ledger.lock_table import UNKNOWN, LockTable
-from dbt.adapters.mzs3.ledger.owner import Owner
+from dbt.adapters.mzs3.ledger.lease import UNKNOWN, LockTable, Owner, SourceLock
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.made import made_relations
 from dbt.adapters.mzs3.source.tables import is_there

@@ -28,6 +28,7 @@ from dbt.adapters.mzs3.ledger.compaction import is_due
 from dbt.adapters.mzs3.ledger.epochs import Epochs, unfinished_epochs
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
+from dbt.adapters.mzs3.ledger.views import has_current_views
 from dbt.adapters.mzs3.source.config import AfterAction
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.listing import FirstPage, first_page
@@ -36,7 +37,7 @@ from dbt.adapters.mzs3.source.listing.scan import object_frame
 from dbt.adapters.mzs3.source.made import read_tables
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions
 from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.source.tables import has_current_views, reads_latest
+from dbt.adapters.mzs3.source.tables import reads_latest
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.store.client import s3_client
 

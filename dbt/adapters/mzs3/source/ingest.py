@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import S3Error, SourceError
-from dbt.adapters.mzs3.ledger.lock import WAIT_S, SourceLock
+from dbt.adapters.mzs3.ledger.lease import WAIT_S, SourceLock
 from dbt.adapters.mzs3.source.access import OWN_SETTINGS
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.epoch import Pass

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.ledger.rows_table import rows_table
+from dbt.adapters.mzs3.ledger.views import with_prefix
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.report import reset_hint
 from dbt.adapters.mzs3.spark.sql import PARQUET
@@ -146,9 +147,3 @@ def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> Sou
 def kind_of(relations: SourceRelations) -> str:
     """What has the plain name of a table of the source, as SQL calls it."""
     return "VIEW" if relations.has_transactions else "TABLE"
-
-
-def with_prefix(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Those of the properties whose names start with the prefix, by the rest of the name."""
-    ours = {key: value for key, value in properties.items() if key.startswith(prefix)}
-    return {key.removeprefix(prefix): value for key, value in ours.items()}

@@ -27,8 +27,8 @@ from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem
 from dbt.adapters.mzs3.ledger.compaction import is_committed
 from dbt.adapters.mzs3.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.ledger.events import State
+from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.ledger.lock import SourceLock
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.source.definition import SourceDefinition

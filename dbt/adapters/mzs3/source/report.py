@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.options.values import UNITS
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import counted, operation_command
 
 
 @dataclass(frozen=True)
@@ -66,20 +66,9 @@ NO_LOG = SourceLog()
 def objects_hint(operation: str, source: str, objects: Sequence[str]) -> str:
     """The command that does the operation to these objects of a source."""
     listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in objects)
-    return _command(operation, f"source: {source}, objects: [{listed}]")
+    return operation_command(operation, f"source: {source}, objects: [{listed}]")
 
 
 def reset_hint(source: str) -> str:
     """The command that drops all that was ingested of a source."""
-    return _command("reset_s3_source", f"source: {source}, confirm: true")
-
-
-def unlock_hint(source: str) -> str:
-    """The command that takes the source's lock away from whoever has it."""
-    return _command("unlock_s3_source", f"source: {source}")
-
-
-def _command(operation: str, arguments: str) -> str:
-    # In a shell, a single quote ends what another one began.
-    escaped = arguments.replace("'", "'\\''")
-    return f"dbt run-operation {operation} --args '{{{escaped}}}'"
+    return operation_command("reset_s3_source", f"source: {source}, confirm: true")

@@ -8,15 +8,15 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE
+from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.ledger.lock import SourceLock
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.ledger.rows_table import rows_table
+from dbt.adapters.mzs3.ledger.views import foreign_views, read_views
 from dbt.adapters.mzs3.source.access import changing
 from dbt.adapters.mzs3.source.config import Discovery
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.made import PINNED_PROPERTY, TABLE_PROPERTY, kind_of, made_relations
-from dbt.adapters.mzs3.source.tables import foreign_views, read_views
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_schema
 from dbt.adapters.mzs3.spark.tables import read_properties
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.ledger.events import LEDGER_COLUMNS, states_sql, visible_rows_sql
+from dbt.adapters.mzs3.ledger.events import LEDGER_COLUMNS
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.ledger.transactions import WRITTEN_BY
+from dbt.adapters.mzs3.ledger.views import create_views, foreign_views, read_views
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.made import (
     PINNED_PROPERTY,
@@ -21,16 +21,12 @@ from dbt.adapters.mzs3.source.made import (
     kind_of,
     made_relations,
     table_properties,
-    with_prefix,
 )
-from dbt.adapters.mzs3.spark.sql import DELTA, ICEBERG, PARQUET, quote_literal, quote_schema
-from dbt.adapters.mzs3.spark.tables import change_view, encoded, properties_sql, read_properties
+from dbt.adapters.mzs3.spark.sql import DELTA, ICEBERG, PARQUET, quote_schema
+from dbt.adapters.mzs3.spark.tables import encoded, properties_sql, read_properties
 
 _LEDGER_DDL = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_COLUMNS.items())
 
-VIEW_PROPERTY = "mzs3.view."
-# By which a view is known as the source's own, and as one that reads the ledger in one way.
-_OWN_VIEW = {"made_by": "dbt-mzs3", "form": "2"}
 _SESSION_CATALOG = "spark_catalog"
 _CACHE = f"spark.sql.catalog.{_SESSION_CATALOG}.cache-enabled"
 _OF_FORMAT: Mapping[str, Mapping[str, str]] = {
@@ -43,17 +39,8 @@ _OF_FORMAT: Mapping[str, Mapping[str, str]] = {
         "write.spark.fanout.enabled": "true",
     },
 }
-# As SHOW TABLE EXTENDED has them, in a line.
-_SHOWN_PROPERTIES = re.compile(r"^Table Properties: \[(.*)\]$", re.MULTILINE)
-_VIEW_SUFFIXES = ("", "__objects", "__rejects")
 # What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
 PROPERTY_LENGTH = 4000
-
-# A problem without a raw text is not a record's: it is why an object was skipped.
-_IS_REJECT = f"stored.{PROBLEM_COLUMN}.raw IS NOT NULL"
-_REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ", ".join(
-    f"stored.{PROBLEM_COLUMN}.`{name}`" for name in ("line", "byte", "raw", "column", "error")
-)
 
 _NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
 _TAKEN_NAMES = re.compile("[A-Za-z0-9_]+")
@@ -85,14 +72,7 @@ def make_relations(
         relations = made.relations
     else:
         relations = _make_tables(spark, definition, columns, pinned, file_format)
-    own = properties_sql(VIEW_PROPERTY, _OWN_VIEW)
-    for name, text in _view_texts(relations).items():
-        if name not in views:
-            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
-        elif views[name].get("form") != _OWN_VIEW["form"]:
-            # One that an earlier version made reads the ledger as the others do from now on.
-            change_view(spark, name, text, VIEW_PROPERTY, _OWN_VIEW)
-            spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
+    create_views(spark, relations, views)
     return relations
 
 
@@ -110,38 +90,6 @@ def _own_views(spark: SparkSession, definition: SourceDefinition) -> dict[str, d
 def reads_latest(spark: SparkSession, file_format: str) -> bool:
     """Whether the session reads tables of this format as other runs have left them."""
     return file_format != ICEBERG or str(spark.conf.get(_CACHE, "true")).lower() == "false"
-
-
-def has_current_views(spark: SparkSession, relations: SourceRelations) -> bool:
-    """Whether all views of the source are there, made by it, as this version makes them."""
-    names = [f"{relations.identifier}{suffix}".lower() for suffix in _VIEW_SUFFIXES]
-    shown = _shown_properties(spark, relations.schema, names)
-    if all(shown.get(name, {}).get("form") == _OWN_VIEW["form"] for name in names):
-        return True
-    # Not every catalog shows all of its views, or to everybody.
-    views = read_views(spark, relations)
-    return len(views) == len(names) and all(
-        own.get("form") == _OWN_VIEW["form"] for own in views.values()
-    )
-
-
-def _shown_properties(
-    spark: SparkSession, schema: str, names: Iterable[str]
-) -> dict[str, dict[str, str]]:
-    """The properties of views that a source gave to them, by the view's name in lower case; by one
-    statement, where `read_views` takes one for each."""
-    pattern = quote_literal("|".join(names))
-    try:
-        rows = spark.sql(f"SHOW TABLE EXTENDED IN {quote_schema(schema)} LIKE {pattern}").collect()
-    except AnalysisException:
-        return {}
-    shown = {}
-    for row in rows:
-        found = None if row["isTemporary"] else _SHOWN_PROPERTIES.search(row["information"])
-        pairs = found[1].split(", ") if found else []
-        properties = dict(pair.partition("=")[::2] for pair in pairs)
-        shown[row["tableName"].lower()] = with_prefix(VIEW_PROPERTY, properties)
-    return shown
 
 
 def _make_tables(
@@ -218,40 +166,6 @@ def _create_table(spark: SparkSession, statement: str, shown: str) -> None:
             "run is at work on the source, remove the folder. Or the metastore does not know the "
             "table any more: then the folder has its rows, and the metastore is to be restored"
         ) from exc
-
-
-def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, dict[str, str]]:
-    """Of each name of a view that is taken, the properties that the source gave to it, if any."""
-    names = (relations.source, relations.objects, relations.rejects)
-    found = {name: read_properties(spark, name, VIEW_PROPERTY) for name in names}
-    return {name: own for name, own in found.items() if own is not None}
-
-
-def foreign_views(relations: SourceRelations, views: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """What has the name of a view of the source and was not made by it, as users read it."""
-    shown = {relations.source: "", relations.objects: "__objects", relations.rejects: "__rejects"}
-    return [relations.shown(shown[name]) for name, own in views.items() if not own]
-
-
-def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> None:
-    """Makes each view, in one step, look for no event before this epoch, which has a snapshot.
-
-    A view shows the same whatever snapshot it starts from, so that a run may die between two.
-    """
-    for name, text in _view_texts(relations, epoch).items():
-        change_view(spark, name, text, VIEW_PROPERTY, _OWN_VIEW)
-
-
-def _view_texts(relations: SourceRelations, since: str = "0") -> dict[str, str]:
-    ledger, rows = relations.ledger, relations.rows
-    first = relations.has_transactions
-    committed = f"stored.* EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN})"
-    is_row = f"stored.{PROBLEM_COLUMN} IS NULL"
-    return {
-        relations.objects: states_sql(ledger, since),
-        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, since, first),
-        relations.source: visible_rows_sql(rows, ledger, committed, is_row, since, first),
-    }
 
 
 def make_schema(spark: SparkSession, definition: SourceDefinition) -> None:

@@ -1,38 +1,50 @@
-"""A lease by which one run at a time ingests a source, on whatever host: others wait, or fail.
+"""A lease by which one run at a time changes a source, on whatever host: others wait, or fail.
 
-Its holder renews it again and again; who waits for it measures by its own clock how long it was
-not renewed, and takes over after `LEASE_S`. So no clocks are compared. A holder that was only slow
-finds out at its next `require`, which the ledger calls before anything that counts; and what it
-had planned is closed by who took over (see `ledger`). So the lock decides who gets on, never what
-is right.
+The lock is an optimisation; the ledger makes it correct: what decides is which partitions are
+added, and to add one is a compare-and-set (see `ledger`). The lock keeps two runs from doing the
+same work, of which one would be lost.
+
+Its holder renews the lease again and again. Who waits for it measures by a clock of its own how
+long it was not renewed, and takes over after `LEASE_S`: no clocks of two hosts are compared. A
+holder that was only slow finds out at its next `require`, which the ledger calls before anything
+that counts; and whoever has taken over closes what it had planned.
+
+In a catalog the lock is a table without rows, which every catalog has: creating a table is atomic,
+and its properties say who created it. It is never changed, so a holder that was only slow can't
+make it its own again: what renews the lease is a second table, of that holder alone, which is made
+once a run takes longer.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import socket
 import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger.lock_table import UNKNOWN, Holder, LockTable
-from dbt.adapters.mzs3.ledger.owner import current_owner
+from dbt.adapters.mzs3.ledger.cancellation import Cancellation
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
-from dbt.adapters.mzs3.source.report import unlock_hint
-from dbt.adapters.mzs3.source.run import Cancellation
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.sql import quote_schema
+from dbt.adapters.mzs3.spark.tables import decoded, encoded, properties_sql, read_properties
+from dbt.adapters.mzs3.text import operation_command
 
 try:
     import fcntl
 except ImportError:  # not on Windows, where a lock of a dead run is waited for
     fcntl = None  # type: ignore[assignment]
-
-from pyspark.sql import SparkSession
 
 WAIT_S = 600.0
 POLL_S = 1.0
@@ -46,6 +58,18 @@ _EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
 
 # Threads of this process are kept apart here: to the metastore they are one owner.
 _threads: dict[str, threading.Lock] = {}
+
+_PROPERTY = "mzs3.lock."
+_BEAT = "beat"
+# Not `token`: Spark shows no value of a property with such a name.
+_TAKEN_AS = "taken_as"
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_MACHINE_ID = Path("/etc/machine-id")
+_PID_NAMESPACE = Path("/proc/self/ns/pid")
+# The namespace of a Linux host itself has always this number; those of containers never do.
+_OF_THE_HOST = "pid:[4026531836]"
+_ENDED = frozenset("ZXx")  # zombie, dead
 
 
 class SourceLock:
@@ -93,11 +117,12 @@ class SourceLock:
             while (holder := self._try()) is not None:
                 if self._clock() >= until:
                     owner = holder.owner
+                    unlock = operation_command("unlock_s3_source", f"source: {self._source}")
                     who = f"process {owner.pid} on host {owner.host}" if owner.host else "somebody"
                     raise SourceError(
                         f"{self._source}: {who} is ingesting this source and has not finished "
                         f"within {self._wait_s:.0f} s. Run again later; if that process is gone, "
-                        f"take its lock away with: {unlock_hint(self._source)}"
+                        f"take its lock away with: {unlock}"
                     )
                 self._cancellation.wait(POLL_S)
             self._renewer.start()
@@ -237,3 +262,162 @@ def _host_guard(name: str) -> Iterator[bool]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 alone = True
         yield alone
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process, told apart from every other one, later ones with the same number included.
+
+    `place` is where `pid` means something: the host, the container and the user. `boot` is the
+    host's boot, `started` when the process did, in the kernel's clock; empty where not known.
+    """
+
+    place: str
+    boot: str
+    pid: int
+    started: str
+    host: str
+
+    def is_gone(self) -> bool:
+        """True only if the process certainly runs no more; another place can't be judged."""
+        if self.place != _place():
+            return False
+        if self.boot != _text(_BOOT_ID):
+            # Nothing outlives a host's boot; but two containers on two hosts may look like one.
+            return _namespace() == _OF_THE_HOST
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        state, started = _stat(self.pid)
+        return state in _ENDED or bool(self.started and started and started != self.started)
+
+
+def current_owner() -> Owner:
+    """This process."""
+    pid = os.getpid()
+    return Owner(_place(), _text(_BOOT_ID), pid, _stat(pid)[1], socket.gethostname())
+
+
+def _place() -> str:
+    parts = [socket.gethostname(), str(os.getuid()) if hasattr(os, "getuid") else ""]
+    # Hosts may share a name, and so may containers.
+    return "/".join([*parts, _text(_MACHINE_ID), _namespace()])
+
+
+def _namespace() -> str:
+    return str(_PID_NAMESPACE.readlink()) if _PID_NAMESPACE.is_symlink() else ""
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _stat(pid: int) -> tuple[str, str]:
+    """The state of a process, and when it started; both empty where that is not known."""
+    # State and starttime of proc(5). The command's name before them is in parentheses, and may
+    # hold spaces and parentheses.
+    fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return (fields[0], fields[19]) if len(fields) > 19 else ("", "")
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who has the lock; `token` is of this one time, not of a later one of the same process."""
+
+    token: str
+    owner: Owner
+
+
+UNKNOWN = Holder("", Owner(place="", boot="", pid=0, started="", host=""))
+
+
+class LockTable:
+    """The lock of one source, whoever has it."""
+
+    def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
+        self._spark = spark
+        self._relations = relations
+        self._has_beat = False
+
+    def create(self, holder: Holder) -> None:
+        """Takes the lock for this holder. Raises if somebody has it."""
+        self._create(self._relations.lock, holder)
+
+    def holder(self) -> Holder | None:
+        """Who has the lock; None if nobody has, UNKNOWN for what is no lock of ours."""
+        return self._holder(self._relations.lock)
+
+    def mark(self, holder: Holder) -> None:
+        """Shows to all that come that this holder drops what another one may make again."""
+        self._create(self._relations.mark(holder.token), holder)
+
+    def marks(self) -> list[Holder]:
+        """Whoever has shown that, and has not come to its end."""
+        tables = self._spark.sql(f"SHOW TABLES IN {quote_schema(self._relations.schema)}")
+        tokens = (self._relations.marked(row["tableName"]) for row in tables.collect())
+        found = [(token, self._holder(self._relations.mark(token))) for token in tokens if token]
+        # The name has the token, whatever the properties say.
+        return [replace(holder, token=token) for token, holder in found if holder is not None]
+
+    def drop_mark(self, token: str) -> None:
+        """Removes what `mark` made."""
+        self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.mark(token)}")
+
+    def _create(self, table: str, holder: Holder) -> None:
+        values = {_TAKEN_AS: holder.token, **asdict(holder.owner)}
+        written = {key: encoded(str(value)) for key, value in values.items()}
+        self._spark.sql(
+            f"CREATE TABLE {table} (nothing string) USING parquet "
+            f"TBLPROPERTIES {properties_sql(_PROPERTY, written)}"
+        )
+
+    def _holder(self, table: str) -> Holder | None:
+        found = read_properties(self._spark, table, _PROPERTY)
+        if found is None:
+            return None
+        try:
+            values = {field.name: decoded(found[field.name]) for field in fields(Owner)}
+            pid = int(values.pop("pid"))
+            # Locks of earlier versions have no token.
+            return Holder(decoded(found.get(_TAKEN_AS, "")), Owner(**values, pid=pid))
+        except (KeyError, ValueError):
+            return UNKNOWN
+
+    def drop(self) -> None:
+        """Frees the lock."""
+        try:
+            self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.lock}")
+        except AnalysisException:
+            # Earlier versions made it a view.
+            self._spark.sql(f"DROP VIEW IF EXISTS {self._relations.lock}")
+
+    def take_away(self, token: str) -> None:
+        """Frees the lock that was taken under this token, unless somebody else has it by now."""
+        holder = self.holder()
+        if holder is not None and holder.token == token:
+            self.drop()
+        self.drop_beat(token)
+
+    def set_beat(self, token: str, number: int) -> None:
+        """Renews the lease of the holder with this token, for so many times by now."""
+        name, beat = self._relations.beat(token), properties_sql(_PROPERTY, {_BEAT: str(number)})
+        if not self._has_beat:
+            # One that failed before may have made it, or not.
+            self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (nothing string) USING parquet")
+        self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES {beat}")
+        self._has_beat = True
+
+    def beat(self, token: str) -> str | None:
+        """What changes whenever the holder with this token renews its lease."""
+        found = read_properties(self._spark, self._relations.beat(token), _PROPERTY)
+        return found.get(_BEAT) if found else None
+
+    def drop_beat(self, token: str) -> None:
+        """Removes what renewed the lease of this holder."""
+        self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.beat(token)}")
