@@ -1,7 +1,7 @@
-"""What compiled jobs import: all that stays where it is from one version to the next.
+"""All that compiled jobs and macros import; stable from one version to the next.
 
-A job under `target/run` may be run again by another version of dbt-mzs3. So names are only ever
-added here, and arguments of functions have defaults if they were not there from the beginning.
+Another version of dbt-mzs3 may run a job under `target/run` again. So names are only added here,
+and later arguments of functions have defaults.
 """
 
 from __future__ import annotations

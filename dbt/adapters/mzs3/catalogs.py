@@ -1,5 +1,4 @@
-"""What Spark's catalogs hold: relations with their columns, and functions. dbt's databases are
-catalogs of Spark."""
+"""Relations with their columns, and functions, in Spark's catalogs, which are dbt's databases."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ _ROWS = "stats:rows:"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mzs3Relation(SparkRelation):
-    """A relation of Spark. One with a database has that before its schema (`catalog.schema`), as a
-    schema may be written without a database too: so it has the same name in either case."""
+    """A relation of Spark. Its database becomes a part of its schema (`catalog.schema`), as users
+    may write it there: so it has the same name in either case."""
 
     def __post_init__(self) -> None:
         if self.path.database and self.path.schema:
@@ -37,7 +36,7 @@ class Mzs3Relation(SparkRelation):
 
     @classmethod
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Mzs3Relation:
-        """The relation of a node; without its database if Spark looks there anyway."""
+        """The relation of a node; without its database if that is Spark's default."""
         relation: Mzs3Relation = super().create_from(quoting, relation_config, **kwargs)
         credentials = getattr(quoting, "credentials", None)
         if credentials and relation_config.database == credentials.default_catalog:
@@ -51,8 +50,8 @@ class CatalogAdapter(SparkAdapter):
     Relation = Mzs3Relation
 
     def schema_in(self, database: str | None, schema: str) -> str:
-        """The schema as relations have it: in its catalog, unless Spark looks there anyway."""
-        # A macro may give a variable that is not defined.
+        """The schema of relations: with its catalog, unless that is Spark's default."""
+        # The database may be an undefined variable of a macro.
         is_default = not database or database == self.config.credentials.default_catalog
         return schema_of(Path(None if is_default else database, schema))
 
@@ -91,13 +90,13 @@ class CatalogAdapter(SparkAdapter):
         relations = [relation for relation in found if relation.schema]
         schema = str(schema_relation.schema)
         for number, relation in enumerate(relations):
-            # In a session catalog Spark says of tables of Iceberg that they are Hive's.
+            # In the session catalog, Spark reports tables of Iceberg as Hive's.
             if relation.is_table and _OF_ICEBERG in (relation.information or ""):
                 relations[number] = relation = relation.replace(is_iceberg=True)
             if "." in schema:  # Spark leaves out the catalog
                 relations[number] = relation.replace_path(schema=schema)
         taken = {str(relation.identifier).lower() for relation in relations}
-        # dbt takes one relation of a name, and replaces a function without looking for it.
+        # dbt takes one relation of a name, and needs none to replace a function.
         functions = self.functions_in(schema_relation)
         relations += [one for one in functions if str(one.identifier).lower() not in taken]
         return relations
@@ -111,8 +110,7 @@ class CatalogAdapter(SparkAdapter):
         return columns
 
     def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:
-        """As dbt-spark's, but for a number of 0 rows, which Spark also writes where it knows
-        none."""
+        """As dbt-spark's, but without a number of 0 rows, which Spark also reports for unknown."""
         for column in super()._get_columns_for_catalog(relation):
             known = column.get(f"{_ROWS}value") != 0
             yield {key: value for key, value in column.items() if known or _ROWS not in key}
@@ -120,8 +118,8 @@ class CatalogAdapter(SparkAdapter):
     def get_filtered_catalog(
         self, relation_configs: Any, used_schemas: Any, relations: Any = None
     ) -> tuple[agate.Table, list[Exception]]:
-        """The columns of the relations, once for each name that nodes have for one: with their
-        database apart from the schema."""
+        """The columns of the relations, with their database apart from the schema; once for each
+        name by which nodes know a relation."""
         table, failures = super().get_filtered_catalog(relation_configs, used_schemas, relations)
         manifest = self.get_macro_resolver()
         named: defaultdict[tuple[str, str], set[tuple[str | None, str]]] = defaultdict(set)

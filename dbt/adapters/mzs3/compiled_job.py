@@ -66,9 +66,9 @@ def render_shard_job(node: str, query: str, options: Mapping[str, Any]) -> str:
 
 
 def _of_model(node: str, query: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """The parts of the source that come from the model."""
+    """The parts of the source that are the model's."""
     text = query.strip().replace("\\", "\\\\").replace("\r", "\\r")
-    # Through JSON and back, so that nothing but plain values can get into the source.
+    # Through JSON and back: only plain values get into the source.
     plain = json.loads(json.dumps(dict(options)))
     lines = "".join(f"    {key!r}: {value!r},\n" for key, value in sorted(plain.items()))
     return {

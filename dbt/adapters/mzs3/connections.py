@@ -55,7 +55,7 @@ _TAKES_ALL = re.compile(
 
 
 class _DebugLog(logging.Handler):
-    """Has dbt log what is said for debugging where dbt is not known."""
+    """Passes on to dbt's log what rooms that do not import dbt log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logger.debug(record.getMessage())
@@ -64,7 +64,7 @@ class _DebugLog(logging.Handler):
 _ours = logging.getLogger("dbt.adapters.mzs3")
 _ours.addHandler(_DebugLog())
 _ours.setLevel(logging.DEBUG)
-_ours.propagate = False  # to a console that something else has given to the root logger
+_ours.propagate = False  # to a console on the root logger
 
 
 def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
@@ -83,7 +83,7 @@ def as_dbt_errors() -> Iterator[None]:
 
 
 def session_of(credentials: Mzs3Credentials) -> SparkSession:
-    """A new session, as the profile says. Raises SparkJobError as `engine.open_session` does."""
+    """A new session of the profile. Raises SparkJobError as `engine.open_session` does."""
     return open_session(
         credentials.connect_server,
         credentials.server_side_parameters,
@@ -93,7 +93,7 @@ def session_of(credentials: Mzs3Credentials) -> SparkSession:
 
 
 class Remains:
-    """What the cancelled jobs of an interrupted run have to say; safe for threads."""
+    """What an interrupted run tells of its cancelled jobs; safe for threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,7 +102,7 @@ class Remains:
 
     @contextmanager
     def running(self, job: str) -> Iterator[None]:
-        """To put around a job, so that one that was cut off is known."""
+        """Around a job: one that runs when `raise_if_interrupted` is called was cut off."""
         with self._lock:
             self._running.append(job)
         try:
@@ -112,14 +112,14 @@ class Remains:
                 self._running.remove(job)
 
     def say(self, text: str) -> None:
-        """Keep what a cancelled job has left, as dbt would not show it."""
+        """Keeps what a cancelled job has left, as dbt would not show it."""
         with self._lock:
             if text not in self._said:
                 self._said.append(text)
 
     def raise_if_interrupted(self) -> None:
-        """Raises all that was said, if a KeyboardInterrupt is being handled, of which dbt would
-        show the stack trace."""
+        """Raises all of that while a KeyboardInterrupt is handled, whose stack trace dbt would
+        show."""
         with self._lock:
             cut_off = [f"{job} was cut off before it had ended" for job in self._running]
             said, self._said = [*self._said, *cut_off], []
@@ -132,7 +132,7 @@ class Remains:
 class ReadingResponse(AdapterResponse):
     """A response, in `adapter_response` of run_results.json.
 
-    `bytes_read` has the bytes that were fetched of shards before the node, by source and column.
+    `bytes_read` are the bytes fetched of shards before the node, by source and column.
     """
 
     bytes_read: dict[str, dict[str, int]] | None = None
@@ -207,7 +207,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return connection
 
     def cancel(self, connection: Connection) -> None:
-        """Stop what runs for the connection, in this process or elsewhere."""
+        """Stops the work of the connection, in this process or elsewhere."""
         try:
             connection.handle.cancelled.set()
             super().cancel(connection)
@@ -215,9 +215,9 @@ class Mzs3ConnectionManager(SparkConnectionManager):
             logger.debug(f"cancelling {connection.name}: {exc}")
 
     def cancel_open(self) -> list[str]:
-        """Cancel what other threads run; returns the names of their connections.
+        """Cancels the work of other threads; returns the names of their connections.
 
-        dbt's own would open those that are not open yet, and so might start Spark to stop it.
+        dbt's own would open those that are not open yet, and might start Spark to stop it.
         """
         own = self.get_if_exists()
         with self.lock:
@@ -227,8 +227,8 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return [connection.name for connection in others if connection.name is not None]
 
     def require_own_thread(self) -> None:
-        """Raises DbtRuntimeError in another thread than the one whose invocation this is for, as
-        long as that runs."""
+        """Raises DbtRuntimeError in another thread than the one of this manager's invocation, if
+        that still runs."""
         is_others = self._thread is not threading.current_thread()
         if is_others and self._is_busy and self._thread.is_alive():
             raise DbtRuntimeError(_AT_ONCE.format(self._thread.name))
@@ -240,7 +240,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return connection
 
     def release(self) -> None:
-        """As dbt's own. A program that uses the adapter after an invocation is done by then."""
+        """As dbt's own; the invocation is over once no connection is open."""
         super().release()
         with self.lock:
             states = [one.state for one in self.thread_connections.values()]
@@ -249,7 +249,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def cleanup_all(self) -> None:
         """As dbt's own; raises what remains of a run that the user has interrupted.
 
-        Another invocation begins with this, and is refused as long as the one of the manager runs.
+        An invocation begins with this, and is refused while the one of this manager runs.
         """
         self.require_own_thread()
         self._is_new = self._is_busy = False
@@ -257,7 +257,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         self.remains.raise_if_interrupted()
 
     def _add_query_comment(self, sql: str) -> str:
-        """As dbt's own, but for the end of a statement that would take the comment for a value."""
+        """As dbt's own, but not after a statement that would take the comment for a value."""
         is_behind = self.query_header is not None and self.query_header.comment.append
         if is_behind and _TAKES_ALL.match(COMMENTS.sub("", sql, count=1)):
             return sql
@@ -266,7 +266,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:
-        """`INSERT 12` with its rows where Spark counted them, else `OK`."""
+        """`INSERT 12` where Spark has counted the rows, else `OK`."""
         if isinstance(cursor, SessionCursor) and (rows := cursor.rows_affected) is not None:
             return ReadingResponse(
                 _message=f"{cursor.verb} {rows}", code=cursor.verb, rows_affected=rows
@@ -274,7 +274,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return ReadingResponse(_message="OK")
 
     def with_reads(self, response: AdapterResponse) -> AdapterResponse:
-        """The response, with what was fetched before the node that this thread runs."""
+        """The response, with the bytes fetched before the node of this thread."""
         if isinstance(response, ReadingResponse):
             response.bytes_read = self.node.fetched or None
         return response

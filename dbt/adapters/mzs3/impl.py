@@ -90,8 +90,8 @@ class Mzs3Adapter(CatalogAdapter):
         self.overlaps: Mapping[str, Sequence[str]] = {}
 
     def set_macro_context_generator(self, macro_context_generator: Any) -> None:
-        """As dbt's own, which each invocation begins with; dbt may give it the adapter of another
-        one that has begun at the same time."""
+        """As dbt's own, with which an invocation begins; dbt may call it on the adapter of another
+        invocation that has begun at the same time."""
         self.connections.require_own_thread()
         super().set_macro_context_generator(macro_context_generator)
 
@@ -113,7 +113,7 @@ class Mzs3Adapter(CatalogAdapter):
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """Lists nothing yet, so that a run that asks for no relation never starts Spark."""
+        """Lists nothing yet, so that a run without relations never starts Spark."""
         if clear:
             self.cache.clear()
 
@@ -121,7 +121,7 @@ class Mzs3Adapter(CatalogAdapter):
     def list_relations(self, database: str | None, schema: str) -> list[BaseRelation]:
         """The relations of a schema, from the cache once it has been listed."""
         database, schema = None, self.schema_in(database, schema)
-        # One at a time, so that a listing never brings back what another thread has dropped.
+        # One at a time: a listing must not bring back what another thread has dropped.
         with self._listing:
             cached = self._schema_is_cached(database, schema)
             relations: list[BaseRelation] = super().list_relations(database, schema)
@@ -132,7 +132,7 @@ class Mzs3Adapter(CatalogAdapter):
     @classmethod
     def quote(cls, identifier: str | None) -> str:
         """The identifier, quoted for Spark."""
-        # dbt quotes the database too, which Spark's relations don't have.
+        # dbt quotes the database too, which is None here.
         return quote_identifier(str(identifier))
 
     @available
@@ -214,7 +214,7 @@ class Mzs3Adapter(CatalogAdapter):
 
     @available.parse_none
     def narrowed_by(self) -> str | None:
-        """The flag that has models read only a part of their inputs; None without one."""
+        """The flag with which models read a part of their inputs only; None without one."""
         if is_empty_run(self):
             return "--empty"
         return None if getattr(self.config.args, "SAMPLE", None) is None else "--sample"
@@ -223,7 +223,7 @@ class Mzs3Adapter(CatalogAdapter):
 
     @available.parse_none
     def run_operation(self, operation: str, *arguments: Any) -> None:
-        """Do the run-operation of this name. Raises dbt's errors, also after Ctrl-C."""
+        """Runs this run-operation. Raises dbt's errors, also after Ctrl-C."""
         try:
             with as_dbt_errors():
                 OPERATIONS[operation](self, *arguments)
@@ -233,11 +233,11 @@ class Mzs3Adapter(CatalogAdapter):
     # --- S3 CSV sources --------------------------------------------------------------------
 
     def pre_model_hook(self, config: Any) -> None:
-        """Ingest or read the sources that the node reads, before it runs; it must write what is
-        no other node's.
+        """Before a node: ingests or reads its sources, and refuses one that writes what another
+        node writes.
 
-        A `file_format` of none or an empty text, as projects of several adapters set it, is as one
-        that is not set: dbt-spark refuses it, or makes `using none` of it.
+        Drops a `file_format` of none or an empty text, which projects of several adapters set:
+        dbt-spark refuses it, or makes `using none` of it.
         """
         self.connections.node.begin()
         options = config.model.config.extra
@@ -250,8 +250,8 @@ class Mzs3Adapter(CatalogAdapter):
             self.connections.node.fetched = stage_for_node(self, config.model)
 
     def post_model_hook(self, config: Any, context: Any) -> None:
-        """Fails a node of which dbt takes a warning for an error, once it has ended. One that
-        fails after its commit, as by a post-hook, says what is there."""
+        """After a node: fails it if dbt takes one of its warnings for an error. If it fails after
+        its commit, as by a post-hook, the error says what is there."""
         failure, committed = sys.exc_info()[1], self.connections.node.committed
         told = [*self.connections.node.warnings.errors]
         why = "its post-hook failed or was cut off" if failure else AS_ERRORS
@@ -273,8 +273,8 @@ class Mzs3Adapter(CatalogAdapter):
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> Any:
-        """As dbt's own, after what a hook of a run reads is ingested; the error for a table that
-        is missing says how to ingest a source, and that for a grant why Spark takes none."""
+        """As dbt's own, after the ingestion of what a hook of a run reads. The error for a missing
+        table says how to ingest a source, the one for a grant why Spark takes none."""
         stage_for_run_hook(self)
         try:
             return super().execute(sql, auto_begin, fetch, limit)
@@ -286,7 +286,7 @@ class Mzs3Adapter(CatalogAdapter):
             raise
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
-        """The columns; creates the relations of a source that was never ingested or read."""
+        """The columns; the relations of a source that was never ingested or read are created."""
         columns: list[SparkColumn] = super().get_columns_in_relation(relation)
         if not columns and make_source_relation(self, relation):
             columns = super().get_columns_in_relation(relation)
@@ -326,7 +326,7 @@ class Mzs3Adapter(CatalogAdapter):
     def load_seed_rows(
         self, relation: BaseRelation, agate_table: agate.Table, column_types: dict[str, str]
     ) -> str:
-        """Load a seed's rows in one write; returns the text that `target/run` shows."""
+        """Loads a seed's rows in one write; returns the text that `target/run` shows."""
         names = [str(name) for name in agate_table.column_names]
         types = [
             column_types.get(name, self.convert_type(agate_table, index))
@@ -342,8 +342,7 @@ class Mzs3Adapter(CatalogAdapter):
     # --- dbt debug -------------------------------------------------------------------------
 
     def debug_query(self) -> None:
-        """Check Spark, jobs where they are submitted, and each AWS connection of the profile, for
-        `dbt debug`."""
+        """For `dbt debug`: checks Spark, submitted jobs if there are any, each AWS connection."""
         super().debug_query()
         credentials = self.config.credentials
         problems: list[str] = []
@@ -361,7 +360,7 @@ class Mzs3Adapter(CatalogAdapter):
             raise DbtRuntimeError("\n".join(problems))
 
     def _problems_of_jobs(self) -> list[str]:
-        """What a job, which this submits, sees otherwise than the server."""
+        """Submits a job, and says which schemas of the server it does not see."""
         _, there = self.execute("show schemas", fetch=True)
         with as_dbt_errors(), runner_for(self.config.credentials) as runner:
             here = runner.run(Call(schema_names, {}), "dbt debug")

@@ -1,4 +1,5 @@
-"""What dbt logs of ours. A warning that it takes for an error fails what it is of, at its end."""
+"""Our events and warnings in dbt's log. A warning that dbt takes for an error fails its node or
+operation at the end of that."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ AS_ERRORS = "a warning is an error here, by --warn-error or warn_error_options"
 
 
 def _message_type() -> Any:
-    """A protobuf message as dbt's own, whose data is any JSON object instead of fixed fields."""
+    """A protobuf message like dbt's own, whose data is a JSON object instead of fixed fields."""
     theirs, data = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR, struct_pb2.Struct.DESCRIPTOR
     file = descriptor_pb2.FileDescriptorProto(
         name="dbt_mzs3/copy_log_event.proto", package="dbt_mzs3", syntax="proto3"
@@ -74,10 +75,10 @@ class AdapterEventWarning(CopyLogEvent):
 
 
 class Warnings:
-    """Says warnings, for any thread; keeps those that dbt takes for errors, which cut off nothing.
+    """Logs warnings, for any thread; collects those that dbt takes for errors.
 
-    `--warn-error` and `warn_error_options` have dbt raise them where they are said: in the midst
-    of an export, or of its clean-up.
+    With `--warn-error` or `warn_error_options`, dbt raises them where they are logged: in the
+    midst of an export, or of its clean-up.
     """
 
     def __init__(self) -> None:
@@ -105,10 +106,8 @@ class Warnings:
 
 @contextmanager
 def warnings_of(what: str) -> Iterator[Warnings]:
-    """The warnings of a block; raises Mzs3Error at its end if dbt takes one for an error.
-
-    If the block fails, its failure is raised, and the warnings are logged as errors.
-    """
+    """The warnings of a block; raises Mzs3Error at its end if dbt takes one for an error, which is
+    logged instead if the block fails itself."""
     warnings = Warnings()
     try:
         yield warnings

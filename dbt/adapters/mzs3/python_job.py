@@ -1,4 +1,4 @@
-"""The door through which compiled Python jobs run, and what dbt is told of them."""
+"""Runs compiled Python jobs for dbt, and makes its responses of their results."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ class JobHelper(PythonJobHelper):
         """Run the job; returns its `result`. Raises dbt's errors."""
         node = str(self.model["unique_id"])
         handle = self.connections.get_thread_connection().handle
-        # Without the white space that Jinja puts before it, the model starts on line 1, as it does
-        # in its file: so the line numbers of errors are the file's.
+        # Without the white space of Jinja before it, the lines of errors are those of the file.
         code = compiled_code.lstrip()
-        provided = {  # compiled_job.py says what they are for
+        provided = {  # compiled_job.py describes them
             "aws_connections": self.credentials.connections,
             "as_of": run_started_ms(),
             "invocation_id": get_invocation_id(),
@@ -137,7 +136,7 @@ def job_response(result: Any) -> AdapterResponse:
 
 
 def committed_all_the_same(node: str, why: str, result: CopyResult | PersistResult) -> str:
-    """What is there of a node that fails after its commit, and what to do."""
+    """The error of a node that fails after its commit: what is there, and what to do."""
     if isinstance(result, CopyResult):
         there, again = "the export is complete and stays", "exports once more"
     else:
