@@ -39,7 +39,7 @@ from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.source.listing.scan import listed_objects
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.operations.status import read_status
-from dbt.adapters.mzs3.source.report import IngestReport
+from dbt.adapters.mzs3.source.report import IngestReport, SourceLog
 from dbt.adapters.mzs3.source.run import SourceRun
 
 NEW = 1000
@@ -217,7 +217,8 @@ class Scale(Session):
 
     def _ingest(self, title: str, objects: int, **external: Any) -> None:
         with self._cost(title) as cost:
-            report = ingest(self.spark, _orders(**external), CONNECTION, on_step=cost.on_step)
+            log = SourceLog(debug=cost.on_line)
+            report = ingest(self.spark, _orders(**external), CONNECTION, log=log)
         if report.objects != objects:
             raise SystemExit(f"{report.objects} objects were ingested in the place of {objects}")
 
@@ -246,8 +247,9 @@ class Cost:
         self._began = self._last = time.perf_counter(), processor_seconds()
         self._most = [0, 0]
 
-    def on_step(self, event: str) -> None:
-        """A step begins or ends, as `ingest` tells it."""
+    def on_line(self, line: str) -> None:
+        """A step begins or ends, as the log of `ingest` has it."""
+        event = line.partition(": ")[2]
         name = event.removeprefix("end ")
         # What is between two steps is the listing.
         self._line("list, compare" if event.startswith("begin") else name)

@@ -46,7 +46,7 @@ from dbt.adapters.mzs3.ledger.epochs import next_epoch
 from dbt.adapters.mzs3.ledger.events import Phase
 from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source import epoch
+from dbt.adapters.mzs3.source import ingest
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ def go_by_a_snapshot_that_is_gone(monkeypatch):
     monkeypatch.setattr(
         compaction, "_visible_in", lambda made, snapshot: visible_in(made, snapshot) or set()
     )
-    monkeypatch.setattr(epoch, "compact", compact_without_asking)
+    monkeypatch.setattr(ingest, "compact", compact_without_asking)
 
 
 def compact_without_asking(made):
@@ -260,7 +260,7 @@ def compact_without_asking(made):
 
 
 def plan_under_any_number(monkeypatch):
-    monkeypatch.setattr(epoch, "next_plan", next_epoch)
+    monkeypatch.setattr(ingest, "next_plan", next_epoch)
 
 
 DEFECTS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.source.definition import SourceDefinition, parse_definiti
 from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.source.made import made_relations
 from dbt.adapters.mzs3.source.queue import inbox
-from dbt.adapters.mzs3.source.report import IngestReport
+from dbt.adapters.mzs3.source.report import NO_LOG, IngestReport, SourceLog
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
@@ -67,8 +67,12 @@ class Lake:
             connections=["default"],
         )
 
-    def ingest(self, **how: Any) -> IngestReport:
-        return ingest(self.spark, self.definition(), self.connection, **how)
+    def ingest(
+        self, on_step: Callable[[str], Any] = str, log: SourceLog = NO_LOG, **how: Any
+    ) -> IngestReport:
+        """A run, whose steps are told as its log for debugging has them, `begin plan`."""
+        log = replace(log, debug=lambda line: on_step(line.partition(": ")[2]))
+        return ingest(self.spark, self.definition(), self.connection, log=log, **how)
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """Every row as (object's name, record, its values), in that order."""

@@ -9,7 +9,7 @@ from support.queue.announcing import Died, dying_at
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.source import after_commit
-from dbt.adapters.mzs3.source import epoch as epoch_module
+from dbt.adapters.mzs3.source import ingest as ingest_module
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.store import client as client_module
 from dbt.adapters.mzs3.store import conditions
@@ -65,9 +65,9 @@ def test_what_can_not_be_put_away_is_a_warning_and_tried_again(post, lake, monke
     )
 
     def broken(*_):
-        raise epoch_module.SPARK_FAILURES[0]("Spark is out of sorts")
+        raise ingest_module.SPARK_FAILURES[0]("Spark is out of sorts")
 
-    monkeypatch.setattr(epoch_module, "act_on_committed", broken)
+    monkeypatch.setattr(ingest_module, "act_on_committed", broken)
     post.ingest()
     assert post.warned[2] == (
         "lake.orders: after_commit failed, and the rows are committed: Spark is out of sorts. "

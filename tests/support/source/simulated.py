@@ -20,8 +20,8 @@ from dbt.adapters.mzs3.ledger.events import Phase
 from dbt.adapters.mzs3.ledger.lease import LEASE_S, Holder, LockTable, Owner, SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
-from dbt.adapters.mzs3.source import epoch, pinning
-from dbt.adapters.mzs3.source.epoch import Pass
+from dbt.adapters.mzs3.source import ingest, pinning
+from dbt.adapters.mzs3.source.ingest import Pass
 from dbt.adapters.mzs3.source.made import MadeTables
 from dbt.adapters.mzs3.source.report import IngestReport
 from dbt.adapters.mzs3.source.run import SourceRun
@@ -266,7 +266,6 @@ def new_objects(_: Any, made: Ledger, __: Any, *, least: int) -> Iterator[Any]:
         if last.get(name, (0, 0))[1] != version
     )
     yield SimpleNamespace(
-        refusal=None,
         notes=None,
         full_since=None,
         waiting_objects=0,
@@ -358,8 +357,8 @@ def simulate(monkeypatch: pytest.MonkeyPatch, *, has_transactions: bool = False)
     patch(lease, "_host_guard", lambda name: nullcontext(False))
     patch(lease, "current_owner", lambda: Owner("", "", 0, "", ""))
     patch(lease.threading, "Thread", Unstarted)
-    patch(epoch, "new_objects", new_objects)
-    patch(epoch, "EpochRows", SimulatedRows)
+    patch(ingest, "new_objects", new_objects)
+    patch(ingest, "EpochRows", SimulatedRows)
     patch(Pass, "_record_failure", record_failure)
     patch(Pass, "_acts_after_commit", False)
     patch(compaction, "COMPACT_AFTER", 3)

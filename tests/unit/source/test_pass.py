@@ -10,10 +10,11 @@ from pyspark.errors import PySparkException
 from dbt.adapters.mzs3.errors import ExecutorError, SourceError
 from dbt.adapters.mzs3.formats.read.object_error import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.ledger.epochs import next_epoch
-from dbt.adapters.mzs3.source import epoch as epoch_module
+from dbt.adapters.mzs3.source import ingest as ingest_module
 from dbt.adapters.mzs3.source.config import Intake
-from dbt.adapters.mzs3.source.epoch import Pass
 from dbt.adapters.mzs3.source.fetch import EpochRows
+from dbt.adapters.mzs3.source.ingest import Pass
+from dbt.adapters.mzs3.source.listing.plan import Refusal
 from dbt.adapters.mzs3.source.report import IngestReport
 from dbt.adapters.mzs3.source.run import SourceRun
 
@@ -72,7 +73,6 @@ BATCH = SimpleNamespace(
     bytes=9,
     is_here=False,
     frame="new",
-    refusal=None,
     full_since=None,
 )
 
@@ -86,9 +86,9 @@ def test_notes_have_an_epoch_of_their_own(this, monkeypatch):
 
 
 def test_what_waits_beside_what_is_refused_has_an_epoch_of_its_own(this, monkeypatch):
-    monkeypatch.setattr(epoch_module, "F", SimpleNamespace(col=str))
+    monkeypatch.setattr(ingest_module, "F", SimpleNamespace(col=str))
     with pytest.raises(SourceError, match="overwritten"):
-        this._refuse(SimpleNamespace(refused="events", notes="notes"), "it was overwritten")
+        this._refuse(Refusal("it was overwritten", "events", "notes", 0, 0))
     first, second = sorted(this.ledger.written, key=int)
     assert this.ledger.written == {first: {"note"}, second: {"failed"}}
     assert (int(first) % 2, int(second) % 2) == (1, 1)
@@ -132,7 +132,7 @@ def test_what_is_not_known_of_later_runs_fails_no_run(this, monkeypatch):
     def fail(*_):
         raise PySparkException("the cluster is gone")
 
-    monkeypatch.setattr(epoch_module, "run_limits", fail)
+    monkeypatch.setattr(ingest_module, "run_limits", fail)
     this.run.definition.intake = Intake(minutes=10)
     report = this._epoch(SimpleNamespace(**{**vars(BATCH), "waiting_objects": 3}))
     assert (report.rows, report.waiting_objects, report.waiting_runs) == (1, 3, 1)
@@ -148,7 +148,7 @@ def test_a_full_listing_is_not_on_record_without_the_lock(this, monkeypatch):
         yield SimpleNamespace(**{**vars(BATCH), "notes": None, "objects": 0, "full_since": 1})
 
     this.ledger.require_lock = lost
-    monkeypatch.setattr(epoch_module, "new_objects", listed_in_full)
+    monkeypatch.setattr(ingest_module, "new_objects", listed_in_full)
     with pytest.raises(SourceError, match="stays, and its full listing is not on record"):
         this.ingest()
 
@@ -179,9 +179,9 @@ def test_messages_are_not_acknowledged_without_the_lock(this, monkeypatch, lost)
         yield SimpleNamespace(**{**vars(BATCH), "notes": None, "objects": 0})
 
     this.ledger.require_lock = require
-    monkeypatch.setattr(epoch_module, "new_objects", nothing_new)
+    monkeypatch.setattr(ingest_module, "new_objects", nothing_new)
     for step in ("look_again", "note_what_is_gone", "object_frame"):
-        monkeypatch.setattr(epoch_module, step, lambda *_: None)
+        monkeypatch.setattr(ingest_module, step, lambda *_: None)
     inbox = FakeInbox()
     with pytest.raises(SourceError, match="go back to the queue") if lost else nullcontext():
         replace(this, inbox=inbox).ingest()

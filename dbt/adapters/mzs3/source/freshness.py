@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.access import reading
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.listing import iter_pages
-from dbt.adapters.mzs3.source.listing.plan import new_objects
+from dbt.adapters.mzs3.source.listing.plan import Refusal, new_objects
 from dbt.adapters.mzs3.source.listing.scan import listed_objects
 from dbt.adapters.mzs3.source.made import made_relations
 from dbt.adapters.mzs3.source.run import SourceRun
@@ -83,5 +83,7 @@ def read_pending(
             found = listed_objects(run)[0].agg(F.count(F.lit(1)), size).first()
             return found[0], found[1]
         ledger = Ledger(spark, made_relations(spark, definition))
-        with new_objects(run, ledger) as batch:
-            return batch.objects + batch.waiting_objects, batch.bytes + batch.waiting_bytes
+        with new_objects(run, ledger) as plan:
+            if isinstance(plan, Refusal):
+                return plan.objects, plan.bytes
+            return plan.objects + plan.waiting_objects, plan.bytes + plan.waiting_bytes

@@ -1,30 +1,52 @@
-"""Ingesting one S3 CSV source, from its definition to the report of what is new."""
+"""Ingesting one source, from its definition to the report of what is new.
+
+A run goes one way: the lock is taken, the definition pinned, what is new listed or received, an
+epoch planned, its objects fetched into rows that nobody sees, and committed; then the objects are
+tagged, moved or deleted, if that is declared.
+
+Killed at any point and run again, no row is lost or doubled: rows are visible only through the
+commit record of their epoch, written in one step after all of them; and an epoch without one is
+declared void before a new listing takes its objects under a new number.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import S3Error, SourceError
+from dbt.adapters.mzs3.formats.read.object_error import GONE, HEADER, NOT_READ, OF_RUN
+from dbt.adapters.mzs3.ledger.compaction import compact, is_due
+from dbt.adapters.mzs3.ledger.epochs import epochs_due, next_epoch, next_plan, unfinished_epochs
+from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.ledger.lease import WAIT_S, SourceLock
+from dbt.adapters.mzs3.ledger.ledger import LISTING_IS_LOST, Ledger
 from dbt.adapters.mzs3.source.access import OWN_SETTINGS
+from dbt.adapters.mzs3.source.after_commit import act_on_committed, require_conditional_delete
+from dbt.adapters.mzs3.source.config import AfterAction
 from dbt.adapters.mzs3.source.definition import SourceDefinition
-from dbt.adapters.mzs3.source.epoch import Pass
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, HeaderFrom
-from dbt.adapters.mzs3.source.first_run import least_objects
+from dbt.adapters.mzs3.source.fetch import EpochRows
+from dbt.adapters.mzs3.source.first_run import header_hint, least_objects
 from dbt.adapters.mzs3.source.idle import is_idle
+from dbt.adapters.mzs3.source.listing.plan import Refusal, TakeObjects, new_objects
+from dbt.adapters.mzs3.source.listing.scan import listing_name, object_frame
+from dbt.adapters.mzs3.source.listing.throttle import Limits, run_limits
 from dbt.adapters.mzs3.source.pinning import Pin, pin, purify_now
-from dbt.adapters.mzs3.source.queue.inbox import open_inbox
-from dbt.adapters.mzs3.source.report import NO_LOG, IngestReport, SourceLog
+from dbt.adapters.mzs3.source.queue.announced import look_again, note_what_is_gone
+from dbt.adapters.mzs3.source.queue.inbox import Inbox, open_inbox
+from dbt.adapters.mzs3.source.report import NO_LOG, IngestReport, SourceLog, objects_hint
 from dbt.adapters.mzs3.source.reset import reset_source
-from dbt.adapters.mzs3.source.run import OnStep, SourceRun
+from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.source.tables import make_schema, refused_name
-from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, readable
 from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
@@ -38,7 +60,6 @@ def ingest(
     afresh: bool = False,
     wait_s: float = WAIT_S,
     cancelled: threading.Event | None = None,
-    on_step: OnStep = lambda step: None,
     log: SourceLog = NO_LOG,
 ) -> IngestReport:
     """Ingests every matching object that is not ingested yet, exactly once.
@@ -51,7 +72,7 @@ def ingest(
     """
     started = time.monotonic()
     name, relations = definition.name, definition.relations
-    run = SourceRun(spark, definition, connection, cancelled=cancelled, on_step=on_step, log=log)
+    run = SourceRun(spark, definition, connection, cancelled=cancelled, log=log)
     stop = run.cancellation
     try:
         with settings(spark, OWN_SETTINGS):
@@ -74,22 +95,26 @@ def ingest(
                 if not create_only:
                     spec = fetch_spec(run, pinned)
                     report = Pass(run, spec, pinned.ledger, inbox, least_objects(spec)).ingest()
-                on_step("begin unlock")
+                run.debug("begin unlock")
     except SPARK_FAILURES as exc:
         if stop.requested:
             raise stop.error() from exc
         raise SourceError(f"{name}: {refused_name(exc, definition) or readable(exc)}") from exc
     except S3Error as exc:
         raise SourceError(f"{name}: {exc}") from exc
-    on_step("end unlock")
+    run.debug("end unlock")
     return replace(report, seconds=time.monotonic() - started)
 
 
 def ingest_and_tell(
     spark: SparkSession, *, tell: Callable[[tuple[str, str]], None], **how: Any
 ) -> IngestReport:
-    """As `ingest`; each line of its log is told with its level, `warn` or `say`."""
-    log = SourceLog(warn=lambda text: tell(("warn", text)), say=lambda text: tell(("say", text)))
+    """As `ingest`; each line of its log is told with its level: `warn`, `say` or `debug`."""
+
+    def told(level: str) -> Callable[[str], None]:
+        return lambda text: tell((level, text))
+
+    log = SourceLog(warn=told("warn"), say=told("say"), debug=told("debug"))
     return ingest(spark, log=log, **how)
 
 
@@ -108,3 +133,166 @@ def fetch_spec(run: SourceRun, pin: Pin) -> FetchSpec:
         format=definition.format,
         header_from=HeaderFrom(pin.is_first, definition.header is True, pinned.origin),
     )
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass of a run; the lock that the ledger has is held for all of it. It takes
+    `least` objects at least, if there are so many."""
+
+    run: SourceRun
+    spec: FetchSpec
+    ledger: Ledger
+    inbox: Inbox | None = None
+    least: int = 1
+
+    def ingest(self) -> IngestReport:
+        """Ingests what is listed or announced and not committed, if there is any, in one epoch.
+
+        Raises SourceError for an object in error: what was committed before stays visible, the
+        ledger shows the object as failed, and the next run lists anew.
+        """
+        run, ledger, inbox = self.run, self.ledger, self.inbox
+        epochs = ledger.epochs()
+        for dead in unfinished_epochs(epochs):
+            # Its plan counts no more: the source may be declared otherwise since, and objects
+            # may be corrected or removed.
+            with run.step("void"):
+                ledger.write_void(dead)
+        if is_due(epochs):
+            with run.step("compact"):
+                compact(ledger)
+        announced = None
+        if inbox is not None:
+            with run.step("receive"):
+                inbox.receive()
+                look_again(run, ledger, inbox)
+                note_what_is_gone(run, ledger, inbox)
+            announced = object_frame(run, inbox.found)
+        run.cancellation.check()
+        with new_objects(run, ledger, announced, least=self.least) as plan:
+            if isinstance(plan, Refusal):
+                self._refuse(plan)
+            deletes = self._acts_after_commit and run.definition.discovery.empties_location
+            if deletes and (plan.objects or epochs_due(ledger.epochs())):
+                with run.step("try store"):
+                    require_conditional_delete(run)
+            report = self._epoch(plan)
+        if plan.full_since is not None:
+            # Not before all that the listing found is on record: else a key could be missed.
+            with run.step("listing"):
+                ledger.require_lock(LISTING_IS_LOST)
+                ledger.write_listing(listing_name(run.definition), plan.full_since)
+        if inbox is not None:
+            # All that was announced is committed by now, or known, or in the ledger as waiting;
+            # unless somebody else has dropped it meanwhile.
+            with run.step("acknowledge"):
+                ledger.require_lock(
+                    "what it committed stays, and its messages go back to the queue"
+                )
+                inbox.acknowledge()
+        if self._acts_after_commit:
+            with run.step("after commit"):
+                self._after_commit()
+        return report
+
+    @property
+    def _acts_after_commit(self) -> bool:
+        return self.run.definition.discovery.after_commit is not AfterAction.KEEP
+
+    def _epoch(self, plan: TakeObjects) -> IngestReport:
+        # Under a number of their own: they stay if what is planned below comes to be void.
+        self._note(plan.notes)
+        definition = self.run.definition
+        report = self._take(plan) if plan.objects else IngestReport(definition.name)
+        if not plan.waiting_objects:
+            return report
+        limits = Limits()
+        # The rows are committed: a failed estimate is not an error.
+        with suppress(*SPARK_FAILURES):
+            # With what this epoch has shown of the time that it takes.
+            limits = run_limits(self.ledger, definition.intake)
+        return replace(
+            report,
+            waiting_objects=plan.waiting_objects,
+            waiting_bytes=plan.waiting_bytes,
+            waiting_runs=limits.runs(plan.waiting_objects, plan.waiting_bytes),
+        )
+
+    def _take(self, plan: TakeObjects) -> IngestReport:
+        run, ledger = self.run, self.ledger
+        epoch = next_plan(ledger.epochs())
+        with run.step("plan"):
+            ledger.write_plan(epoch, plan.frame, few=plan.is_here)
+        frame = plan.frame if plan.is_here else ledger.plan(epoch)
+        rows = EpochRows(ledger, self.spec, epoch, frame, plan.objects, plan.bytes)
+        try:
+            with run.step("fetch"):
+                written = rows.write()
+        except SPARK_FAILURES as exc:
+            error = executor_error(exc)
+            if error is None:
+                raise
+            text, wrong = error.message, error.s3_object
+            self._record_failure(rows, text, wrong)
+            # What is gone, or was replaced, the next run sees for itself.
+            if wrong is not None and error.cause not in (NOT_READ, OF_RUN, GONE):
+                hint = objects_hint("skip_s3_objects", run.definition.name, [wrong])
+                text += f"; or go on without it after: {hint}"
+            if error.cause == HEADER:
+                text += header_hint(self.spec, wrong)
+            raise SourceError(text, wrong) from exc
+        with run.step("commit"):
+            return self._commit(rows, written)
+
+    def _note(self, notes: DataFrame | None) -> None:
+        if notes is not None:
+            with self.run.step("note"):
+                self.ledger.write_note(notes)
+
+    def _refuse(self, refusal: Refusal) -> NoReturn:
+        self._note(refusal.notes)
+        if refusal.failed is not None:
+            with self.run.step("fail"):
+                epoch = next_epoch(self.ledger.epochs())
+                self.ledger.write_failed(epoch, refusal.failed, F.col("error"))
+        raise SourceError(refusal.error)
+
+    def _commit(self, rows: EpochRows, written: int) -> IngestReport:
+        run, ledger = self.run, self.ledger
+        if self._acts_after_commit:
+            ledger.write_due(rows.epoch)
+        with ExitStack() as stack:
+            try:
+                counted, report = stack.enter_context(rows.counted(written))
+            except SourceError as exc:
+                self._record_failure(rows, str(exc), exc.s3_object)
+                raise
+            ledger.require_lock()
+            run.cancellation.check()
+            run.cancellation.committing = True
+            ledger.write_commit(rows.epoch, counted, few=rows.are_few)
+        # Who took it meanwhile may have closed this epoch, and dropped by now what closed it.
+        ledger.require_lock("its commit may not count, as s3_source_status shows")
+        return report
+
+    def _record_failure(self, rows: EpochRows, message: str, s3_object: str | None) -> None:
+        """Puts the failure on record, as one of this object, or of none if it was not planned."""
+        failed = rows.plan.where(F.col("object") == F.lit(s3_object))
+        if s3_object is None or failed.isEmpty():
+            nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS]
+            failed = self.run.spark.range(1).select(*nothing)
+        self.ledger.write_failed(rows.epoch, failed, F.lit(message))
+
+    def _after_commit(self) -> None:
+        run = self.run
+        try:
+            act_on_committed(run, self.ledger)
+        except SPARK_FAILURES as exc:
+            if run.cancellation.requested:
+                raise
+            # What is committed is committed, whatever becomes of the objects.
+            run.log.warn(
+                f"{run.definition.name}: after_commit failed, and the rows are committed: "
+                f"{readable(exc)}. The next run tries again"
+            )

@@ -52,12 +52,18 @@ def size_text(size: int) -> str:
     return f"{size} B" if unit == "B" else f"{size / UNITS[unit]:.1f} {unit}"
 
 
+def _ignore(text: str) -> None:
+    """Where nobody is told."""
+
+
 @dataclass(frozen=True)
 class SourceLog:
-    """Called with one line that names the source: `warn` for what a user should look into."""
+    """Called with one line that names the source: `warn` for what a user should look into,
+    `debug` for each step of a run."""
 
-    warn: Callable[[str], None] = lambda text: None
-    say: Callable[[str], None] = lambda text: None
+    warn: Callable[[str], None] = _ignore
+    say: Callable[[str], None] = _ignore
+    debug: Callable[[str], None] = _ignore
 
 
 NO_LOG = SourceLog()

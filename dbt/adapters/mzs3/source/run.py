@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 
@@ -13,9 +13,6 @@ from dbt.adapters.mzs3.ledger.cancellation import Cancellation
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.report import NO_LOG, SourceLog
 from dbt.adapters.mzs3.store.connection import AwsConnection
-
-OnStep = Callable[[str], None]
-"""Told the name of each step as it begins (`begin plan`) and ends (`end plan`)."""
 
 
 @dataclass(eq=False)
@@ -27,7 +24,6 @@ class SourceRun:
     connection: AwsConnection
     _: KW_ONLY
     cancelled: threading.Event | None = None
-    on_step: OnStep = lambda step: None
     log: SourceLog = NO_LOG
 
     def __post_init__(self) -> None:
@@ -35,8 +31,13 @@ class SourceRun:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """A step of the run, which is told of. Raises SourceError if the user has cancelled."""
-        self.on_step(f"begin {name}")
+        """A step of the run, whose begin and end are lines of the log for debugging. Raises
+        SourceError if the user has cancelled."""
+        self.debug(f"begin {name}")
         self.cancellation.check()
         yield
-        self.on_step(f"end {name}")
+        self.debug(f"end {name}")
+
+    def debug(self, text: str) -> None:
+        """Writes a line to the log for debugging."""
+        self.log.debug(f"{self.definition.name}: {text}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -43,34 +43,44 @@ _TOTALS = (
 
 
 @dataclass(frozen=True)
-class EpochPlan:
-    """Objects for one epoch, as a DataFrame of the plan's columns; and totals.
+class TakeObjects:
+    """Objects for one epoch, as a DataFrame of the plan's columns; and what later runs will take.
 
-    `is_here` says that the driver holds the objects, and that they are few.
-    `waiting_objects` and `waiting_bytes` are left for later runs. `notes` are for the ledger
-    before anything is planned, None if there are none. `full_since` is when the listing began, if
-    it is to be put on record once the rest is.
-
-    With a `refusal`, the text of an error, nothing is to be taken: objects were overwritten.
-    `refused` are their events, with the column `error`, if the ledger has none of them.
+    `is_here` says that the driver holds the objects, and that they are few. `notes` are for the
+    ledger before anything is planned, None if there are none. `full_since` is when the listing
+    began, if it is to be put on record once the rest is.
     """
 
     frame: DataFrame
-    objects: int = 0
-    bytes: int = 0
-    is_here: bool = False
-    waiting_objects: int = 0
-    waiting_bytes: int = 0
-    notes: DataFrame | None = None
-    refusal: str | None = None
-    refused: DataFrame | None = None
-    full_since: int | None = None
+    objects: int
+    bytes: int
+    is_here: bool
+    waiting_objects: int
+    waiting_bytes: int
+    notes: DataFrame | None
+    full_since: int | None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Nothing is to be taken, as objects were overwritten after they were ingested.
+
+    `error` is for the user. `failed` are events of the overwritten objects, with the column
+    `error`, None if the ledger has them. `notes` are as those of TakeObjects. Beside these there
+    are so many new `objects`, of so many `bytes`.
+    """
+
+    error: str
+    failed: DataFrame | None
+    notes: DataFrame | None
+    objects: int
+    bytes: int
 
 
 @contextmanager
 def new_objects(
     run: SourceRun, ledger: Ledger, announced: DataFrame | None = None, *, least: int = 1
-) -> Iterator[EpochPlan]:
+) -> Iterator[TakeObjects | Refusal]:
     """The matching objects that a run is to take; listed once, a page at most by the driver.
 
     `announced` are objects that a queue told of, with the columns of the listing; they come beside
@@ -87,8 +97,12 @@ def new_objects(
             candidates = stack.enter_context(persisted(candidates))
         decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
         decided, is_here = stack.enter_context(held(decided, few=at_hand))
+        found = totals(decided, _TOTALS, few=is_here)
         # Spark may list again what it held: nothing refused gets in that way either.
-        yield replace(_batch(definition, ledger, decided, is_here, least), full_since=full_since)
+        if found["refused"]:
+            yield _refusal(definition, decided, found)
+        else:
+            yield _taken(run, ledger, decided, found, is_here, least, full_since)
 
 
 def _candidates(
@@ -105,24 +119,28 @@ def _candidates(
     return both.select("object", "last.*"), at_hand
 
 
-def _batch(
-    definition: SourceDefinition, ledger: Ledger, decided: DataFrame, is_here: bool, least: int
-) -> EpochPlan:
-    found = totals(decided, _TOTALS, few=is_here)
-    if found["refused"]:
-        return _refusal(definition, decided, found)
+def _taken(
+    run: SourceRun,
+    ledger: Ledger,
+    decided: DataFrame,
+    found: Any,
+    is_here: bool,
+    least: int,
+    full_since: int | None,
+) -> TakeObjects:
+    intake = run.definition.intake
     everything = taken = decided.where(_IS_NEW)
     notes = decided.where(f"action = '{NOTE}'").select(*_NOTE_COLUMNS)
     all_notes = notes if found["notes"] else None
     some = found
-    if found["objects"] and definition.intake.is_limited:
-        taken = chosen(everything, run_limits(ledger, definition.intake), least)
+    if found["objects"] and intake.is_limited:
+        taken = chosen(everything, run_limits(ledger, intake), least)
         sums = ("count(*) AS objects", "coalesce(sum(size), 0) AS bytes")
         some = totals(taken, sums, few=is_here)
         if some["objects"] < found["objects"]:
             # All of them, so that what fails now keeps its place before those behind it.
             all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
-    return EpochPlan(
+    return TakeObjects(
         frame=taken.select(*_PLAN_COLUMNS),
         objects=some["objects"],
         bytes=some["bytes"],
@@ -130,10 +148,11 @@ def _batch(
         waiting_objects=found["objects"] - some["objects"],
         waiting_bytes=found["bytes"] - some["bytes"],
         notes=all_notes,
+        full_since=full_since,
     )
 
 
-def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> EpochPlan:
+def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Refusal:
     refused = decided.where(f"action = '{REFUSE}'")
     was = F.lit("it was overwritten after it was ingested: its ETag was ")
     error = F.concat(was, F.col("previous"), F.lit(" and is "), F.col("etag")).alias("error")
@@ -151,11 +170,5 @@ def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Ep
         f"of the old rows with: {objects_hint('retry_s3_objects', source, [name])}; or keep the "
         f"old rows with: {objects_hint('skip_s3_objects', source, [name])}"
     )
-    return EpochPlan(
-        frame=decided.where(_IS_NEW),
-        waiting_objects=found["objects"],
-        waiting_bytes=found["bytes"],
-        notes=notes,
-        refusal=text,
-        refused=refused.select(*OBJECT_COLUMNS, error) if found["unrecorded"] else None,
-    )
+    failed = refused.select(*OBJECT_COLUMNS, error) if found["unrecorded"] else None
+    return Refusal(text, failed, notes, found["objects"], found["bytes"])
