@@ -78,9 +78,9 @@ class Bench(Session):
     def _counted(self) -> int:
         """How many rows were read; removes them."""
         # There is a value in every row, unless it was not understood.
-        rows = int(self.spark.sql("SELECT count(is_paid) FROM raw.orders").first()[0])
+        [counted] = self.spark.sql("SELECT count(is_paid) FROM raw.orders").collect()
         self.spark.sql("DROP SCHEMA raw CASCADE")
-        return rows
+        return int(counted[0])
 
 
 def _arguments() -> argparse.Namespace:

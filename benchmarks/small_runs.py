@@ -226,12 +226,12 @@ def processor_seconds() -> float:
 
 def _jobs_and_executions() -> tuple[int, int]:
     """How many jobs and SQL executions Spark has begun; none before it starts."""
-    context = getattr(SparkSession._instantiatedSession, "sparkContext", None)
-    if context is None:
+    session = SparkSession._instantiatedSession
+    if session is None:
         return 0, 0
-    scala = context._jsc.sc()
+    scala = session.sparkContext._jsc.sc()
     scala.listenerBus().waitUntilEmpty()
-    executions = SparkSession._instantiatedSession._jsparkSession.sharedState().statusStore()
+    executions = session._jsparkSession.sharedState().statusStore()
     return scala.statusStore().jobsList(None).size(), executions.executionsCount()
 
 

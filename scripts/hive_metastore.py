@@ -22,7 +22,7 @@ def main(folder: Path) -> None:
     # garbage, would take more than they save.
     short = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     java = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": f"{derby} {short}"}
-    jvm = launch_gateway(SparkConf(loadDefaults=False).setAll(java.items())).jvm
+    jvm = launch_gateway(SparkConf(loadDefaults=False).setAll([*java.items()])).jvm
     hive, thrift = jvm.org.apache.hadoop.hive, jvm.org.apache.thrift
     conf = hive.conf.HiveConf()
     for name, value in {

@@ -60,6 +60,7 @@ from dbt.adapters.mzs3.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.ledger.transactions import LedgerTransactions
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
 LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"
@@ -152,15 +153,21 @@ class Ledger:
         if (epoch := latest(Phase.LISTING, self._epochs)) is None:
             return None
         same = self.partition(epoch, Phase.LISTING).where(F.col("object") == listed)
-        found: int | None = same.agg(F.unix_timestamp(F.max("at"))).first()[0]
+        found: int | None = first_row(same.agg(F.unix_timestamp(F.max("at"))))[0]
         return found
 
     def write_listing(self, listed: str, at: int) -> None:
         """Records that all of this location and pattern was listed at that time; to be called
         once what was found then is committed, or waits in the ledger."""
         event = self.spark.range(1).select(F.lit(listed).alias("object"))
-        given = {"state": F.lit(Phase.LISTING), "at": F.timestamp_seconds(F.lit(at))}
-        self._publish(next_epoch(self._epochs), Phase.LISTING, event, LISTING_IS_LOST, **given)
+        self._publish(
+            next_epoch(self._epochs),
+            Phase.LISTING,
+            event,
+            LISTING_IS_LOST,
+            state=F.lit(Phase.LISTING),
+            at=F.timestamp_seconds(F.lit(at)),
+        )
 
     def write_note(self, events: DataFrame) -> None:
         """Records events that count from here on, in an epoch of their own; NULL in `at` is now.

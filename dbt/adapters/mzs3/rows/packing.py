@@ -7,7 +7,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.arrow.packed import BITS, LANE_BITS, MAX_DOUBLE_DIGITS, PackedColumn
 
-_IN_BITS = {
+_IN_BITS: dict[type[T.DataType], pa.DataType] = {
     T.BooleanType: pa.bool_(),
     T.ByteType: pa.int8(),
     T.ShortType: pa.int16(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Row
+from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import SourceError
@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.source.executor.after_commit import (
     act_on,
 )
 from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.spark.frames import persisted
+from dbt.adapters.mzs3.spark.frames import first_row, persisted
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete
@@ -92,21 +92,18 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
     came_in = f"taken.epoch = {int(epoch)} AND {IS_VISIBLE}"
     done_with = f"NOT {is_any_sql('shown.state', State.OPEN)}"
     objects = ledger.objects().where(f"{came_in} AND {done_with}").select("object", "taken.etag")
-    tasks = int(run.spark.conf.get("spark.sql.shuffle.partitions"))
+    tasks = int(str(run.spark.conf.get("spark.sql.shuffle.partitions")))
     acted = objects.repartition(tasks).mapInArrow(shipped(act_on, spec), OUTCOME_DDL)
     with persisted(acted) as outcomes:
-        found = outcomes.agg(
-            F.count(F.lit(1)).alias("objects"),
-            *_counted(WAITING),
-            *_counted(LEFT),
-        ).first()
+        counts = [F.count(F.lit(1)).alias("objects"), *_counted(WAITING), *_counted(LEFT)]
+        found = first_row(outcomes.agg(*counts))
         if not found["waiting"]:
             nothing = {name: F.lit(None) for name in ("size", "last_modified")}
             ledger.write_done(epoch, outcomes.withColumns(nothing))
     return found
 
 
-def _counted(state: str) -> list[F.Column]:
+def _counted(state: str) -> list[Column]:
     """How many are in that state, and the first of them with its reason."""
     is_so = F.col("state") == state
     reason = F.concat("object", F.lit(": "), "error") if state == LEFT else F.col("error")

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.source.first_run import refusal
 from dbt.adapters.mzs3.source.large_objects import LargeObject, large_objects, rows_in_ranges
 from dbt.adapters.mzs3.source.report import IngestReport
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
-from dbt.adapters.mzs3.spark.frames import FEW, default_parallelism, held, totals
+from dbt.adapters.mzs3.spark.frames import FEW, default_parallelism, first_row, held, totals
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
 
@@ -196,7 +196,7 @@ class EpochRows:
 def _first_skipped(stored: DataFrame) -> tuple[str, str]:
     """The first object that was skipped, and what is wrong with it."""
     skipped = stored.where(f"{PROBLEM_COLUMN} IS NOT NULL AND {PROBLEM_COLUMN}.raw IS NULL")
-    first = skipped.orderBy("_mz_object").first()
+    first = first_row(skipped.orderBy("_mz_object"))
     name = first["_mz_object"]
     return name, f"object {name}, {first[PROBLEM_COLUMN]['error']}"
 
@@ -204,7 +204,7 @@ def _first_skipped(stored: DataFrame) -> tuple[str, str]:
 def _first_reject(stored: DataFrame) -> tuple[str, str]:
     """The object of the first record that was rejected, and what is wrong with it."""
     rejects = stored.where(f"{PROBLEM_COLUMN}.raw IS NOT NULL")
-    first = rejects.orderBy("_mz_object", "_mz_record").first()
+    first = first_row(rejects.orderBy("_mz_object", "_mz_record"))
     problem, name = first[PROBLEM_COLUMN], first["_mz_object"]
     where = f"object {name}, line {problem['line']}, byte {problem['byte']}"
     return name, f"{where}: {problem['error']}"

@@ -23,6 +23,7 @@ from dbt.adapters.mzs3.source.listing.scan import listed_objects
 from dbt.adapters.mzs3.source.made import made_relations
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.source.tables import is_there, require_ledger
+from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
@@ -61,7 +62,7 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
         visible = Ledger(spark, relations).objects().where(IS_VISIBLE)
         size = F.coalesce(F.sum("taken.size"), F.lit(0))
         totals = (F.max("taken.last_modified"), F.count(F.lit(1)), size)
-        newest, objects, size = visible.agg(*totals).first()
+        newest, objects, size = first_row(visible.agg(*totals))
     # A timestamp that Spark hands over has lost its zone, which is this process's.
     return Freshness(newest and newest.astimezone(timezone.utc), objects, size)
 
@@ -80,7 +81,7 @@ def read_pending(
     with reading(spark, definition.name):
         if not spark.catalog.tableExists(definition.relations.ledger):
             size = F.coalesce(F.sum("size"), F.lit(0))
-            found = listed_objects(run)[0].agg(F.count(F.lit(1)), size).first()
+            found = first_row(listed_objects(run)[0].agg(F.count(F.lit(1)), size))
             return found[0], found[1]
         ledger = Ledger(spark, made_relations(spark, definition))
         with new_objects(run, ledger) as plan:

@@ -22,6 +22,7 @@ from dbt.adapters.mzs3.source.made import (
     made_relations,
     table_properties,
 )
+from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.spark.sql import DELTA, ICEBERG, PARQUET, quote_schema
 from dbt.adapters.mzs3.spark.tables import encoded, properties_sql, read_properties
 
@@ -159,7 +160,7 @@ def _create_table(spark: SparkSession, statement: str, shown: str) -> None:
     except PySparkException as exc:
         if exc.getCondition() != "LOCATION_ALREADY_EXISTS":
             raise
-        folder = exc.getMessageParameters()["location"].strip("'")
+        folder = (exc.getMessageParameters() or {})["location"].strip("'")
         raise SourceError(
             f"{shown} can't be made, as its folder {folder} is not empty. Either a run that went "
             "on after the source was reset, or its table made anew, has written there: once no "
@@ -176,7 +177,7 @@ def make_schema(spark: SparkSession, definition: SourceDefinition) -> None:
     """
     catalog, _, schema = definition.schema.rpartition(".")
     # Not `spark.catalog`, which goes by the settings of whatever session the thread used last.
-    catalog = catalog or spark.sql("SHOW CURRENT NAMESPACE").first()["catalog"]
+    catalog = catalog or first_row(spark.sql("SHOW CURRENT NAMESPACE"))["catalog"]
     if catalog != _SESSION_CATALOG:
         raise SourceError(
             f"{definition.name}: the schema {schema} is in the catalog {catalog}, which can't have"

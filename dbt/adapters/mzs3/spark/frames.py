@@ -56,11 +56,11 @@ def held(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, bool]]:
 
 def totals(rows: DataFrame, columns: Iterable[str], *, few: bool) -> dict[str, Any]:
     """The aggregates of all rows, by their names; a `few` are not worth more than one task."""
-    return dict(only_row((rows.coalesce(1) if few else rows).selectExpr(*columns)).asDict())
+    return dict(first_row((rows.coalesce(1) if few else rows).selectExpr(*columns)).asDict())
 
 
-def only_row(frame: DataFrame) -> Row:
-    """The row of a frame that always has one, such as aggregates of all rows."""
+def first_row(frame: DataFrame) -> Row:
+    """The first row of a frame that has rows, such as aggregates of all."""
     row = frame.first()
     assert row is not None
     return row

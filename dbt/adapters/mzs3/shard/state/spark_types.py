@@ -113,18 +113,20 @@ def holding_both(one: T.DataType, other: T.DataType) -> T.DataType | None:
         return other if is_wider(theirs, mine) else None
     if type(one) is not type(other):
         return None
-    if isinstance(one, T.TimeType):
+    if isinstance(one, T.TimeType) and isinstance(other, T.TimeType):
         return max(one, other, key=lambda time: time.precision)
-    if isinstance(one, (T.DayTimeIntervalType, T.YearMonthIntervalType)):
+    intervals = (T.DayTimeIntervalType, T.YearMonthIntervalType)
+    if isinstance(one, intervals) and isinstance(other, intervals):
         first, last = min(one.startField, other.startField), max(one.endField, other.endField)
         return type(one)(first, last)
     pairs = zip(parts_of(one), parts_of(other), strict=False)
     inside = [holding_both(mine, theirs) for (_, mine), (_, theirs) in pairs]
-    if len(parts_of(one)) != len(parts_of(other)) or None in inside:
+    both = [kind for kind in inside if kind is not None]
+    if not len(both) == len(parts_of(one)) == len(parts_of(other)):
         return None
     if isinstance(one, T.StructType):
-        return T.StructType(list(map(T.StructField, one.names, inside)))
-    return type(one)(*inside)
+        return T.StructType(list(map(T.StructField, one.names, both)))
+    return type(one)(*both)
 
 
 def differing_fields(

@@ -255,7 +255,7 @@ class _Run:
         sorted_by, _ = state.schema.named(self.options.sort_by)
         keys = [f"c{columns.index(column)}" for column in sorted_by]
         rows = model_rows(self.frame, columns)
-        ordered = [F.lit(moment).cast("bigint").alias("t"), "d", *rows.columns]
+        ordered: list[Column | str] = [F.lit(moment).cast("bigint").alias("t"), "d", *rows.columns]
         if self.options.mode == "diff" and any(batch.files for batch in state.batches):
             compared = list(map(as_compared, columns))
             before = changes_in(self.spark, self.shard, state.batches, compared)

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.pattern import Pattern
 from dbt.adapters.mzs3.source.made import made_relations
 from dbt.adapters.mzs3.source.tables import require_ledger
-from dbt.adapters.mzs3.spark.frames import persisted
+from dbt.adapters.mzs3.spark.frames import first_row, persisted
 from dbt.adapters.mzs3.store.location import SCHEME, S3Location
 from dbt.adapters.mzs3.text import counted
 
@@ -109,7 +109,7 @@ def _require_sense(source: str, action: ObjectAction, selected: DataFrame) -> No
     told = unfit.where("named").orderBy("object").limit(_MAX_TOLD).collect()
     why = ""
     if not told and selected.where(_FITS[action]).first() is None:
-        told = [unfit.orderBy("object").first()]
+        told = [first_row(unfit.orderBy("object"))]
         why = "there is nothing to do for any of these objects: "
     if told:
         texts = [_unfit_text(action, row["object"], row["state"]) for row in told]
@@ -138,7 +138,7 @@ def _visible_rows(ledger: Ledger, objects: DataFrame) -> int:
     taken = taken.selectExpr("object", "`rows`", "place.epoch AS taken_in")
     hidden = objects.selectExpr("object", "coalesce(hidden_before, 0) AS hidden_before")
     visible = taken.join(hidden, "object").where("taken_in >= hidden_before")
-    return int(visible.selectExpr("coalesce(sum(`rows`), 0)").first()[0])
+    return int(first_row(visible.selectExpr("coalesce(sum(`rows`), 0)"))[0])
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject
     patterns = [one for one in left if one.expression is not None]
     matches = [F.col("object").rlike(str(one.expression)) for one in patterns]
     if matches:
-        counts = objects.agg(*map(F.count_if, matches)).first()
+        counts = first_row(objects.agg(*map(F.count_if, matches)))
         unknown += [one for one, count in zip(patterns, counts, strict=True) if not count]
     if unknown:
         raise SourceError("\n".join(_unknown_lines(source, objects, unknown)))

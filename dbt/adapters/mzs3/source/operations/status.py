@@ -19,6 +19,7 @@ from dbt.adapters.mzs3.source.listing.throttle import run_limits
 from dbt.adapters.mzs3.source.made import made_relations, read_tables
 from dbt.adapters.mzs3.source.purify import PinnedDefinition
 from dbt.adapters.mzs3.source.report import objects_hint, reset_hint, size_text
+from dbt.adapters.mzs3.spark.frames import first_row
 
 OK = "ok"
 WAITING = "waiting"
@@ -99,7 +100,7 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
             return SourceStatus(name, NEVER)
         ledger = Ledger(spark, made_relations(spark, definition))
         epochs = ledger.epochs()
-        found = ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY).first()
+        found = first_row(ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY))
         committed = committed_epochs(ledger, epochs)
         runs, waiting = 0, found["waiting"]
         if waiting:

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.source.listing.reconcile import TAKEN_COLUMNS, with_facts
 from dbt.adapters.mzs3.source.queue.inbox import MAX_MESSAGES, Inbox
 from dbt.adapters.mzs3.source.queue.messages import Kind, ObjectEvent
 from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.spark.frames import persisted
+from dbt.adapters.mzs3.spark.frames import first_row, persisted
 
 
 def look_again(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
@@ -50,9 +50,8 @@ def note_what_is_gone(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
     }
     told = run.spark.createDataFrame(pa.table(columns))
     with persisted(_with_what_is_known(told, ledger)) as known:
-        counts = known.selectExpr(
-            "count_if(noteworthy) AS notes", "count_if(unknown AND NOT announced) AS unknown"
-        ).first()
+        never_ingested = "count_if(unknown AND NOT announced) AS unknown"
+        counts = first_row(known.selectExpr("count_if(noteworthy) AS notes", never_ingested))
         if counts["notes"]:
             ledger.write_note(known.where("noteworthy").drop("noteworthy", "unknown", "announced"))
     if unknown := counts["unknown"]:
