@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "figures.md"
 HEAD = """# Figures
 
-`make bench-all` writes this page. [Performance](performance.md) says what is measured, and how.
+`make bench-all` writes this page. [How it is measured](inside/measured.md) says what is compared.
 Compare the ratios: they move far less than the seconds from one machine or hour to another.
 
 | ratio | limit | goal | measured |

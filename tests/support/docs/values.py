@@ -1,4 +1,4 @@
-"""The tables of docs/s3-csv-source/values.md: each text with what becomes of it."""
+"""The tables of docs/inside/values.md: each text with what becomes of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
 
-PAGE = Path(__file__).parents[3] / "docs" / "s3-csv-source" / "values.md"
+PAGE = Path(__file__).parents[3] / "docs" / "inside" / "values.md"
 HEADING = "| type | text | becomes | PostgreSQL |"
 _ROW = re.compile(r"^\| (\S+) \| `(.*?)` \| (`.*?`|refused) \| (`.*?`|refused|the same) \|$")
 

@@ -5,7 +5,7 @@ refuses though PostgreSQL writes or reads it.
 
 A value's verdict is its own, whatever is beside it: of two ways to convert a column, the faster
 one takes a part of what the other one takes, and makes the same values of it. What that is stands
-in docs/s3-csv-source/values.md, which tests read.
+in docs/inside/values.md, which tests read.
 """
 
 from __future__ import annotations
