@@ -1,6 +1,6 @@
 {#
-  Describes the relation itself. Under `--empty` and `--sample`, dbt-spark's own would describe
-  the subquery that a reference then is, which is no name.
+  Describes the relation by its name. Under `--empty` and `--sample` a reference renders as a
+  subquery, which dbt-spark's own macro would try to describe.
 #}
 {% macro mzs3__get_columns_in_relation_raw(relation) -%}
   {%- call statement('get_columns_in_relation_raw', fetch_result=True) -%}
@@ -11,7 +11,7 @@
 
 
 {% macro mzs3__get_columns_in_relation(relation) -%}
-  {#- With names, which dbt-spark's own lacks: so snapshots with `hard_deletes: new_record` would
-      keep nothing of a row that is gone. -#}
+  {#- With the names of columns, which dbt-spark's own lacks: without them, snapshots with
+      `hard_deletes: new_record` keep nothing of a deleted row. -#}
   {{ return(adapter.get_columns_in_relation(relation)) }}
 {% endmacro %}

@@ -1,7 +1,6 @@
 {#
-  Only Delta tables take constraints after they are made; dbt-spark takes a table of no
-  declared format for one. On other formats a constraint is a promise that nothing enforces:
-  the run says so, and goes on.
+  Only Delta tables take constraints after their creation, and dbt-spark takes a table without a
+  declared format for one. Nothing enforces constraints of other formats, of which dbt warns.
 #}
 {% macro mzs3__persist_constraints(relation, model) %}
   {%- if config.get('contract').enforced -%}
@@ -9,7 +8,7 @@
       {%- do alter_table_add_constraints(relation, model.constraints) -%}
       {%- do alter_column_set_constraints(relation, model.columns) -%}
     {%- else -%}
-      {#- What they render is of no use here; rendering them is what warns. -#}
+      {#- Rendering them has dbt warn; the result is not used. -#}
       {%- do adapter.render_raw_columns_constraints(raw_columns=model.columns) -%}
       {%- do adapter.render_raw_model_constraints(raw_constraints=model.constraints) -%}
     {%- endif -%}

@@ -8,9 +8,9 @@
 
 
 {#
-  The job of a Python model. What the model returns becomes a temporary view, and the table is
-  made from it with the same SQL as a SQL model's, so that file_format, partition_by,
-  location_root and the rest mean the same for both.
+  The job of a Python model. The model's result becomes a temporary view, from which the SQL of a
+  SQL model creates the table: so file_format, partition_by, location_root and the rest mean the
+  same for both.
 #}
 {% macro mzs3__python_table(temporary, relation, compiled_code) -%}
   {%- set view = model['alias'] ~ '__dbt_py' -%}

@@ -12,7 +12,7 @@
 {%- endmacro %}
 
 
-{# dbt-spark's snapshots ask without the database. #}
+{# dbt-spark's snapshots leave out the database. #}
 {% macro mzs3__get_or_create_relation(database, schema, identifier, type) -%}
   {%- set own = model.database if schema == model.schema and identifier == model.alias else none -%}
   {{ return(default__get_or_create_relation(database or own, schema, identifier, type)) }}

@@ -1,4 +1,4 @@
-{# dbt-spark leaves backslashes in texts, of which Spark takes the first of two, or the closing quote with it. #}
+{# dbt-spark does not escape backslashes, so that one may escape the closing quote. #}
 {% macro mzs3__comment_clause() %}
   {%- if config.persist_relation_docs() -%}
     comment {{ adapter.quote_literal(model.description) }}
@@ -6,7 +6,7 @@
 {%- endmacro %}
 
 
-{# Of a column of a view, which gets it when it is created. #}
+{# The comment of a column in the statement that creates a view. #}
 {% macro get_column_comment_sql(column_name, column_dict) -%}
   {{ adapter.quote(column_name) }}
   {%- if column_dict.get(column_name, {}).get('description') %} comment {{ adapter.quote_literal(column_dict[column_name]['description']) }}
@@ -15,9 +15,9 @@
 
 
 {#
-  A table that stays, as an incremental model's, gets the description that the model has now.
-  dbt-spark gives it that of its first run. What is unchanged is not said again, as Delta and Iceberg
-  make a version of it. Spark has no comments on functions.
+  Gives a table that exists already, such as an incremental model's, the model's description of
+  now: dbt-spark sets it only at creation. An unchanged one is not set again, as Delta and Iceberg
+  would make a version for it. Spark has no comments on functions.
 #}
 {% macro mzs3__persist_docs(relation, model, for_relation, for_columns) -%}
   {%- if relation.type == 'function' -%}
@@ -37,8 +37,8 @@
 
 
 {#
-  Of columns of tables, whatever their format, whose comment is another: dbt-spark comments on those
-  of Delta, Iceberg and Hudi alone. A view has had its columns' comments since it was created.
+  Sets the comments of columns that differ, for tables of any format: dbt-spark does so for Delta,
+  Iceberg and Hudi alone. A view has its comments from its creation.
 #}
 {% macro mzs3__alter_column_comment(relation, column_dict) -%}
   {%- if not relation.is_view -%}

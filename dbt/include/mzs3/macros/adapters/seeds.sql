@@ -1,7 +1,6 @@
 {#
-  A seed's rows are loaded as one DataFrame: no SQL text is made of them, so NULLs, large
-  integers, quotes and backslashes arrive as they are, and thousands of rows take seconds.
-  Returns the text that target/run shows.
+  Loads a seed's rows as one DataFrame and not as SQL: NULLs, large integers, quotes and
+  backslashes arrive unchanged, and thousands of rows take seconds. Returns the text for target/run.
 #}
 {% macro mzs3__load_csv_rows(model, agate_table) %}
   {% if not adapter.has_session() %}

@@ -1,7 +1,6 @@
 {#
-  What is new for a snapshot, as a view of the session: it can be described as any other, and needs
-  no catalog that has views, nor a name that no other schema has. dbt-spark makes a view of Iceberg's
-  in the schema `default`.
+  The new rows of a snapshot as a temporary view: it can be described, and needs neither a catalog
+  with views nor a unique name. For Iceberg, dbt-spark creates a view in the schema `default`.
 #}
 {% macro spark_build_snapshot_staging_table(strategy, sql, target_relation) %}
   {%- set staging = api.Relation.create(

@@ -3,7 +3,7 @@
 {% endmacro %}
 
 
-{# Of a table function, `returns` has the columns, in brackets behind `table` or without that. #}
+{# `returns` of a table function has its columns, as `table (...)` or bare. #}
 {% macro mzs3__table_function_sql(target_relation) %}
   {% set returned = model.returns.data_type | trim %}
   {% set is_table = modules.re.match('table\\W', returned, modules.re.IGNORECASE) %}

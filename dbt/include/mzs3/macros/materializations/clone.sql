@@ -1,6 +1,6 @@
 {#
-  A table of Delta is cloned as dbt-spark does it. Of all else the clone is a view, which is what dbt
-  makes where there are no clones of tables: dbt-spark refuses views too, and every other format.
+  A Delta table is cloned as dbt-spark does it. The clone of all else is a view, as dbt defines it
+  for databases that clone no tables; dbt-spark refuses views and other formats.
 #}
 {% materialization clone, adapter='mzs3' %}
 

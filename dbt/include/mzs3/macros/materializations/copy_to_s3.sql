@@ -1,14 +1,14 @@
 {#
   Exports a model's rows to S3, and leaves a view of the model in Spark, so that ref(), tests and
   docs work on it. The work is a PySpark job that the adapter compiles, and writes to target/run.
-  What a Python model returns becomes a table, and the job exports that.
+  The result of a Python model becomes a table, which the job exports.
 #}
 {% materialization copy_to_s3, adapter='mzs3', supported_languages=['sql', 'python'] %}
 
   {%- set is_python = model.language == 'python' -%}
   {%- set query = 'select * from ' ~ this.render() if is_python else sql -%}
-  {#- Options are checked before anything is created. dbt takes jobs from a materialization itself
-     alone, not from a macro that it calls: so the two that have one are alike. -#}
+  {#- Checks the options before anything is created. dbt takes a job only from the materialization
+     itself and not from a macro that it calls: hence the likeness of the two that have one. -#}
   {%- set job = adapter.compile_copy_job(config.model, query, this, should_full_refresh()) -%}
   {%- set target_relation = this.incorporate(type='table' if is_python else 'view') -%}
   {%- set grant_config = config.get('grants') -%}
@@ -23,7 +23,7 @@
   {%- else -%}
     {{ mzs3__replace_with_view(target_relation, sql) }}
   {%- endif -%}
-  {#- These can fail, and are of what stands in Spark: so they come before anything is written. -#}
+  {#- Before anything is written to S3, as these can fail. -#}
   {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
   {%- do persist_docs(target_relation, model) -%}
 
@@ -33,8 +33,8 @@
     {%- endcall -%}
   {%- endif -%}
 
-  {#- After what is committed: so a post-hook that fails has its error say what is there
-     (`post_model_hook` of the adapter). -#}
+  {#- After the commit: the error of a failed post-hook says what is there (the adapter's
+     `post_model_hook`). -#}
   {{ run_hooks(post_hooks) }}
 
   {{ return({'relations': [target_relation]}) }}
@@ -43,8 +43,8 @@
 
 
 {#
-  Whether models see but a part of what they read: then no job runs, and the result says so. Rows
-  that are left out would be taken for rows that are gone, and an export be replaced by the others.
+  Whether models see only a part of their inputs (`--empty`, `--sample`): then no job runs, and the
+  result says so. A shard would take the missing rows for deleted ones, and an export would lose them.
 #}
 {% macro mzs3__is_skipped() %}
   {%- set narrowed = adapter.narrowed_by() -%}

@@ -1,4 +1,4 @@
-{# A view can't stand in for it: it has no state to refresh, and none of the changes that dbt looks for. #}
+{# A view is no replacement: it has no state to refresh, and no changes of configuration to detect. #}
 {% materialization materialized_view, adapter='mzs3' %}
   {% do exceptions.raise_compiler_error(
     'Spark has no materialized views. Use materialized: view, whose rows are never old, or table or incremental, '

@@ -1,14 +1,14 @@
 {#
-  Writes what changed of a model's rows to a shard in S3, and leaves a view of the model in Spark,
+  Writes the changes of a model's rows to a shard in S3, and leaves a view of the model in Spark,
   so that ref(), tests and docs work on it. The work is a PySpark job that the adapter compiles.
-  What a Python model returns becomes a table instead of a view.
+  The result of a Python model becomes a table instead of a view.
 #}
 {% materialization persist_shard, adapter='mzs3', supported_languages=['sql', 'python'] %}
 
   {%- set is_python = model.language == 'python' -%}
   {%- set query = 'select * from ' ~ this.render() if is_python else sql -%}
-  {#- Options are checked before anything is created. dbt takes jobs from a materialization itself
-     alone, not from a macro that it calls: so the two that have one are alike. -#}
+  {#- Checks the options before anything is created. dbt takes a job only from the materialization
+     itself and not from a macro that it calls: hence the likeness of the two that have one. -#}
   {%- set job = adapter.compile_shard_job(config.model, query) -%}
   {%- set target_relation = this.incorporate(type='table' if is_python else 'view') -%}
   {%- set grant_config = config.get('grants') -%}
@@ -23,7 +23,7 @@
   {%- else -%}
     {{ mzs3__replace_with_view(target_relation, sql) }}
   {%- endif -%}
-  {#- These can fail, and are of what stands in Spark: so they come before anything is written. -#}
+  {#- Before anything is written to S3, as these can fail. -#}
   {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
   {%- do persist_docs(target_relation, model) -%}
 
@@ -36,8 +36,8 @@
     {%- endcall -%}
   {%- endif -%}
 
-  {#- After what is committed: so a post-hook that fails has its error say what is there
-     (`post_model_hook` of the adapter). -#}
+  {#- After the commit: the error of a failed post-hook says what is there (the adapter's
+     `post_model_hook`). -#}
   {{ run_hooks(post_hooks) }}
 
   {{ return({'relations': [target_relation]}) }}
@@ -47,7 +47,7 @@
 
 {% macro mzs3__say_what_full_refresh_does() %}
   {%- set written = 'all rows once more' if config.get('mode') == 'append' else 'what changed' -%}
-  {#- A location may be an expression, which only a run can tell. -#}
+  {#- A location may be an expression, which only a run evaluates. -#}
   {%- set given = config.get('location') | string -%}
   {%- set location = given if given.startswith('s3://') else 's3://…' -%}
   {%- set connection = config.get('aws_connection', 'default') -%}

@@ -1,6 +1,6 @@
 {#
-  Inserts what a run has to tell, each value as its column's type: the package has times and numbers
-  as text, which Spark refuses to insert.
+  Inserts the results of a run, cast to the types of the columns: the package gives times and
+  numbers as text, which Spark refuses to insert.
 #}
 {% macro mzs3__insert_into_metadata_table(relation, fields, content) %}
   {%- set types = {} -%}
