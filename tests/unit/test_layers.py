@@ -40,7 +40,8 @@ SHIPPED = (
     "upload/task.py",
     "upload/file_upload.py",
     "source/executor",
-    "shard/executor",
+    "shard/batch",
+    "shard/codec",
     "shard/types.py",
     "errors.py",
     "names.py",
@@ -223,3 +224,8 @@ def sub_room_of(path: Path) -> str:
     """The folder of a file, or the file itself where it lies beside folders."""
     has_folders = any(one.is_dir() and one.name != "__pycache__" for one in path.parent.iterdir())
     return name_of(path) if has_folders else name_of(path.parent)
+
+
+def test_the_rules_of_a_shards_state_know_no_files_of_batches() -> None:
+    imports = {one for path in (PACKAGE / "shard/state").glob("*.py") for one in imported(path)}
+    assert [one for one in imports if one.startswith(f"{OURS}.shard.batch")] == []

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.shard import comparison
 from dbt.adapters.mzs3.shard import rows as shard_rows
+from dbt.adapters.mzs3.shard.write import diff
 
 pytestmark = [pytest.mark.spark, pytest.mark.light]
 
@@ -75,14 +75,14 @@ def test_a_diff_is_what_a_comparison_by_all_columns_finds(
     exact = shard_rows.consolidated(shard_rows.added(rows).unionByName(taken), rows.columns)
     expected = multiset(exact)
     assert len(expected) > 20
-    assert multiset(comparison.changed(rows, before)) == expected
+    assert multiset(diff.changed(rows, before)) == expected
     # Numbers of few digits come from files as doubles.
     few = ("decimal(12,2)", "decimal(4,1)")
     doubles = [
         F.col(name).cast("double").alias(name) if kind in few else name
         for name, kind in before.dtypes
     ]
-    changes = comparison.changed(rows, before.select(*doubles))
+    changes = diff.changed(rows, before.select(*doubles))
     assert changes.schema == exact.schema
     assert multiset(changes) == expected
 
@@ -91,40 +91,40 @@ def test_rows_of_one_first_hash_are_told_apart_by_the_second(
     before_and_rows: Callable[..., tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, rows = before_and_rows(7, VALUES)
-    expected = multiset(comparison.changed(rows, before))
-    _, second = comparison._HASHES
+    expected = multiset(diff.changed(rows, before))
+    _, second = diff._HASHES
     first = "pmod(xxhash64(1, {}), 2) AS h1"
-    monkeypatch.setattr(comparison, "_HASHES", (first, second))
-    assert multiset(comparison.changed(rows, before)) == expected
+    monkeypatch.setattr(diff, "_HASHES", (first, second))
+    assert multiset(diff.changed(rows, before)) == expected
 
 
 def test_only_rows_that_may_have_changed_are_compared_by_all_columns(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    consolidated, compared = comparison.consolidated, []
+    consolidated, compared = diff.consolidated, []
 
     def counting(changes: Any, names: Any) -> Any:
         compared.append(changes.count())
         return consolidated(changes, names)
 
-    monkeypatch.setattr(comparison, "consolidated", counting)
+    monkeypatch.setattr(diff, "consolidated", counting)
     before = spark.sql("select id as c0, 'a' as c1, 1L as d from range(1000)")
     rows = spark.sql("select id as c0, if(id = 7, 'b', 'a') as c1 from range(1000)")
-    assert multiset(comparison.changed(rows, before)) == {"(7, 'a')": -1, "(7, 'b')": 1}
+    assert multiset(diff.changed(rows, before)) == {"(7, 'a')": -1, "(7, 'b')": 1}
     assert compared == [2]
 
 
 def test_narrow_columns_are_moved_as_one(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    consolidated, compared = comparison.consolidated, []
+    consolidated, compared = diff.consolidated, []
 
     def noting(changes: Any, names: Any) -> Any:
         compared.extend(names)
         return consolidated(changes, names)
 
-    monkeypatch.setattr(comparison, "consolidated", noting)
+    monkeypatch.setattr(diff, "consolidated", noting)
     row = "select 7 as c0, 'a' as c1, true as c2, {} as c3"
     before, rows = (spark.sql(row.format(c3)) for c3 in ("cast(null as date)", "date'1970-01-01'"))
-    changes = comparison.changed(rows, before.withColumn("d", F.lit(1).cast("bigint")))
+    changes = diff.changed(rows, before.withColumn("d", F.lit(1).cast("bigint")))
     assert changes.columns == [*rows.columns, "d"]
     kept, gone = (7, "a", True, dt.date(1970, 1, 1)), (7, "a", True, None)
     assert multiset(changes) == {repr(kept): 1, repr(gone): -1}
@@ -147,16 +147,16 @@ def test_numbers_of_few_digits_have_their_default_and_are_widened(
 def test_much_data_is_sorted_by_as_many_tasks_on_each_core(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison, "default_parallelism", lambda _: 2)
+    monkeypatch.setattr(diff, "default_parallelism", lambda _: 2)
     partitions = []
 
     def counting(changes: Any, names: Any) -> Any:
         partitions.append(changes.select(F.spark_partition_id()).distinct().count())
         return changes
 
-    monkeypatch.setattr(comparison, "consolidated", counting)
+    monkeypatch.setattr(diff, "consolidated", counting)
     before = spark.sql("select id as c0, 1L as d from range(200)")
     rows = spark.sql("select id as c0 from range(200, 400)")
-    for stored in (1 << 20, 7 * comparison._BYTES_OF_A_SORT):
-        comparison.changed(rows, before, stored)
+    for stored in (1 << 20, 7 * diff._BYTES_OF_A_SORT):
+        diff.changed(rows, before, stored)
     assert partitions == [2, 8]

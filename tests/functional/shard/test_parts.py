@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dbt.adapters.mzs3.shard import comparison
 from dbt.adapters.mzs3.shard import rows as shard_rows
 from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.shard.write import diff
 from dbt.adapters.mzs3.store.location import parse_location
 from dbt.adapters.mzs3.upload import job as upload_job
 
@@ -60,7 +60,7 @@ def test_many_changes_are_spread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(shard_rows, "ROWS_OF_A_PART", 4)
-    for module in (shard_rows, comparison):
+    for module in (shard_rows, diff):
         monkeypatch.setattr(module, "default_parallelism", lambda _: 7)
     persist(BEFORE, 10, parts=None)
     assert persist(AFTER, 20, parts=None).files == 5
@@ -143,7 +143,7 @@ def test_files_are_the_same_whether_their_number_is_given_or_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(shard_rows, "ROWS_OF_A_PART", 6)
-    for module in (shard_rows, comparison):
+    for module in (shard_rows, diff):
         monkeypatch.setattr(module, "default_parallelism", lambda _: 9)
     found = []
     for number in (None, 3):

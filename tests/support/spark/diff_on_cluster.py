@@ -10,8 +10,8 @@ import json
 import sys
 from typing import Any
 
-from dbt.adapters.mzs3.shard import comparison
 from dbt.adapters.mzs3.shard import rows as shard_rows
+from dbt.adapters.mzs3.shard.write import diff
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 from support.spark import export_on_cluster
 
@@ -21,7 +21,7 @@ select k, x + cast(java_method('java.lang.System', 'nanoTime') as bigint) % 1000
 """
 
 
-def diff(
+def persist_diff(
     spark: Any, query: str, *, options: dict[str, Any], as_of: int, **run: Any
 ) -> PersistResult:
     """Stands for `persist_shard`: the query's rows are the second batch."""
@@ -33,7 +33,7 @@ def diff(
 
 if __name__ == "__main__":
     shard_rows.ROWS_OF_A_PART = 100
-    for module in (shard_rows, comparison):
+    for module in (shard_rows, diff):
         module.default_parallelism = lambda _: export_on_cluster.PARTS
-    export_on_cluster.persist_shard = diff  # type: ignore[assignment]
+    export_on_cluster.persist_shard = persist_diff  # type: ignore[assignment]
     export_on_cluster.main(**json.loads(sys.argv[1]))

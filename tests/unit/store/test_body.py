@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.errors import ExecutorError, Mzs3Error, S3Error, ShardErr
 from dbt.adapters.mzs3.export.verify_copy import ObjectFile
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.formats.read.stream import ObjectReader
-from dbt.adapters.mzs3.shard.executor.batch.read import open_file
+from dbt.adapters.mzs3.shard.batch.read import open_file
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.store import check, reader
 from dbt.adapters.mzs3.store.client import s3_client

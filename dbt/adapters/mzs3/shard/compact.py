@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.config import COMPACTION, LATEST, CompactionRequest, sort_problems
-from dbt.adapters.mzs3.shard.executor.batch.write import Encoding
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
     MOST_PARTS_OF_A_RUN,
@@ -23,8 +22,8 @@ from dbt.adapters.mzs3.shard.rows import (
     sorted_runs,
 )
 from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch, ShardState
-from dbt.adapters.mzs3.shard.state.store import Read, StateStore, UnknownWriteError
-from dbt.adapters.mzs3.shard.types import Column
+from dbt.adapters.mzs3.shard.state.store import StateStore, StoredState, UnknownWriteError
+from dbt.adapters.mzs3.shard.types import BatchEncoding, Column
 from dbt.adapters.mzs3.shard.write.batch import BATCHES, committing, write_batch
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.interrupt import interruptible
@@ -41,7 +40,7 @@ class CompactionPlan:
     old: tuple[ShardBatch, ...]
     since: int
     schema: Schema
-    encoding: Encoding
+    encoding: BatchEncoding
     sort_by: tuple[Column, ...]
 
     @property
@@ -170,7 +169,7 @@ class _Compaction:
     request: CompactionRequest
     cancelled: threading.Event | None
 
-    def carried_out(self, before: Read, plan: CompactionPlan) -> ShardBatch:
+    def carried_out(self, before: StoredState, plan: CompactionPlan) -> ShardBatch:
         """The batch that has replaced the old ones."""
         new = self._written(plan)
         prefix = self.store.prefix

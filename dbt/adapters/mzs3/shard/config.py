@@ -26,9 +26,8 @@ from dbt.adapters.mzs3.options.values import (
 )
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.shard.condition import condition
-from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, Encoding
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
-from dbt.adapters.mzs3.shard.types import Type, parse_type
+from dbt.adapters.mzs3.shard.types import BATCH_ENCODINGS, BatchEncoding, Type, parse_type
 from dbt.adapters.mzs3.spark.sql import TABLE_FORMATS
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.store.location import (
@@ -58,7 +57,7 @@ class ShardOptions:
     mode: Mode = "diff"
     """`diff`: the run writes what makes the shard's rows the model's. `append`: it writes all
     rows as new."""
-    encoding: Encoding = "dual"
+    encoding: BatchEncoding = "dual"
     """`dual`: messages and structured columns. `structured`: columns alone. `codec`: messages
     alone. Batches of one shard may differ."""
     on_schema_change: OnSchemaChange = "append_new_columns"
@@ -154,7 +153,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "location": text,
     "aws_connection": text,
     "mode": choice(MODES),
-    "encoding": choice(ENCODINGS),
+    "encoding": choice(BATCH_ENCODINGS),
     "on_schema_change": choice(POLICIES),
     "column_defaults": _expressions,
     "column_renames": _names_by_name,
@@ -303,7 +302,7 @@ def moment(value: Any) -> int | str:
 COMPACTION = "compact_shard"
 _OF_COMPACTIONS: Mapping[str, Callable[[Any], Any]] = {
     "since": moment,
-    "encoding": choice(ENCODINGS),
+    "encoding": choice(BATCH_ENCODINGS),
     "sort_by": column_names,
     "keep_hours": hours,
     "parts": whole_number(1, MAX_PARTS),
@@ -321,7 +320,7 @@ class CompactionRequest:
     """
 
     since: int | str | None = None
-    encoding: Encoding | None = None
+    encoding: BatchEncoding | None = None
     sort_by: tuple[str, ...] | None = None
     keep_ms: int = KEPT_MS
     parts: int | None = None

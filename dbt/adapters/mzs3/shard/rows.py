@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 from dbt.adapters.mzs3.formats.write.format import PART_COLUMN
 from dbt.adapters.mzs3.rows.columns import INTERVALS, SIGNED, NestedTransform, order_keys
 from dbt.adapters.mzs3.rows.plan import in_parts, row_hash
-from dbt.adapters.mzs3.shard.executor.batch.write import with_times
+from dbt.adapters.mzs3.shard.batch.write import with_times
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.types import LARGEST, TIMES, Type, wire_type
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn

@@ -6,9 +6,13 @@ import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
+
+BatchEncoding = Literal["dual", "structured", "codec"]
+BATCH_ENCODINGS: tuple[BatchEncoding, ...] = get_args(BatchEncoding)
+"""How a batch's files hold rows: `codec` as messages, `structured` as columns, `dual` as both."""
 
 DIGITS = 38  # of a numeric at most, before and after the point together
 

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from support.shard.files import rows_of, written
 
 from dbt.adapters.mzs3.errors import ShardError, SparkJobError
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
+from dbt.adapters.mzs3.shard.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.read import column_bytes
 from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, Fetching, bytes_in_files
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, new_shard

@@ -13,8 +13,8 @@ from pyspark.sql import types as T
 from support.shard.states import column, given
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums
+from dbt.adapters.mzs3.shard.codec.decode import values_of_datums
+from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, evolved
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of
 from dbt.adapters.mzs3.shard.types import (

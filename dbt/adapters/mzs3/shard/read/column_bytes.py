@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import ShardError, SparkJobError
-from dbt.adapters.mzs3.shard.executor.batch.footer import MESSAGES, OTHERS, Tally, sizes
-from dbt.adapters.mzs3.shard.executor.batch.read import REPORT, open_file
+from dbt.adapters.mzs3.shard.batch.footer import MESSAGES, OTHERS, Tally, sizes
+from dbt.adapters.mzs3.shard.batch.read import REPORT, open_file
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardState
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES

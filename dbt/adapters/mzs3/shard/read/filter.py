@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.shard.batch.footer import Bounds, Value
 from dbt.adapters.mzs3.shard.condition import Conjunct, columns_in, conjuncts
-from dbt.adapters.mzs3.shard.executor.batch.footer import Bounds, Value
 from dbt.adapters.mzs3.shard.rows import in_users_types
 from dbt.adapters.mzs3.shard.types import DIGITS, SCALARS, Column
 from dbt.adapters.mzs3.spark.failure import readable

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.executor.batch.footer import Bounds
-from dbt.adapters.mzs3.shard.executor.batch.read import FILES_SCHEMA, REPORT, read_files
+from dbt.adapters.mzs3.shard.batch.footer import Bounds
+from dbt.adapters.mzs3.shard.batch.read import FILES_SCHEMA, REPORT, read_files
 from dbt.adapters.mzs3.shard.read.column_bytes import Fetching
 from dbt.adapters.mzs3.shard.read.filter import filter_of
 from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire_spark_type

@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums
+from dbt.adapters.mzs3.shard.codec.decode import values_of_datums
+from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.state.spark_types import (
     ddl_of,
     differing_fields,

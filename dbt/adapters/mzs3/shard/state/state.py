@@ -11,8 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.shard.executor.batch.write import Encoding
-from dbt.adapters.mzs3.shard.types import Column, Type, type_from_json
+from dbt.adapters.mzs3.shard.types import BatchEncoding, Column, Type, type_from_json
 from dbt.adapters.mzs3.text import shown_at
 
 RECENT = 100
@@ -48,7 +47,7 @@ class ShardState:
     The shard can be read as of any time from `since` to before `upper`. Tags from `next_tag` on
     are free. `retired` has the files of compacted batches, until they are removed. `sweeps` counts
     removals and resets, `writes` the writes of the state, of which `recent` has the ids of the
-    last RECENT. `digest` is of all its rows (see `shard.comparison.digest_of`), empty where it is
+    last RECENT. `digest` is of all its rows (see `shard.write.diff.digest_of`), empty where it is
     not known. Raises ValueError if it is not valid.
     """
 
@@ -274,7 +273,7 @@ class ShardBatch:
     lower: int
     upper: int
     schema: int
-    encoding: Encoding
+    encoding: BatchEncoding
     files: tuple[BatchFile, ...] = ()
     additions: int = 0
     retractions: int = 0
@@ -341,7 +340,7 @@ _READERS: Mapping[Any, Callable[[Any], Any]] = {
     str: str,
     bytes: partial(base64.b64decode, validate=True),
     Type: type_from_json,
-    Encoding: str,
+    BatchEncoding: str,
 }
 
 

@@ -43,7 +43,7 @@ _LOST_CODES = CONFLICT_CODES | UNMET_CODES
 
 
 @dataclass(frozen=True)
-class Read:
+class StoredState:
     """A state as it was read, and the ETag of its object."""
 
     state: ShardState
@@ -82,7 +82,7 @@ class StateStore:
         """The object's URI."""
         return self.prefix.uri + STATE
 
-    def read(self) -> Read | None:
+    def read(self) -> StoredState | None:
         """The state, or None where there is no shard; ShardError if the object is no state."""
         bucket, key = self.prefix.location.bucket, self.prefix.key(STATE)
         try:
@@ -95,7 +95,7 @@ class StateStore:
             raise S3Error(describe(exc, f"reading {self.uri}", READS_OBJECT)) from exc
         self.clock = time_of(found)
         try:
-            return Read(from_document(data), found["ETag"])
+            return StoredState(from_document(data), found["ETag"])
         except ValueError as error:
             raise ShardError(
                 f"{self.uri} is not a shard's state that this version of dbt-mzs3 can read: "
@@ -103,7 +103,7 @@ class StateStore:
                 "object, restore it"
             ) from error
 
-    def existing(self) -> Read:
+    def existing(self) -> StoredState:
         """As `read`, but raises NoShardError where there is no shard."""
         found = self.read()
         if found is None:
@@ -123,16 +123,16 @@ class StateStore:
                 "shards need a store that does, such as Amazon S3"
             )
 
-    def create(self, state: ShardState) -> Read:
+    def create(self, state: ShardState) -> StoredState:
         """Write the first state, under `require_conditions`; LostRaceError if there is one."""
         self.require_conditions()
         return self._write(None, state, {"IfNoneMatch": "*"})
 
-    def replace(self, before: Read, state: ShardState) -> Read:
+    def replace(self, before: StoredState, state: ShardState) -> StoredState:
         """Write a state in the place of the one that was read."""
         return self._write(before.state, state, {"IfMatch": before.etag})
 
-    def change(self, change: Callable[[ShardState], ShardState]) -> Read:
+    def change(self, change: Callable[[ShardState], ShardState]) -> StoredState:
         """Write what `change` makes of the state, if it differs; again after a lost race."""
         for attempt in range(ATTEMPTS):
             before = self.existing()
@@ -167,18 +167,18 @@ class StateStore:
 
     def _write(
         self, before: ShardState | None, state: ShardState, condition: dict[str, str]
-    ) -> Read:
+    ) -> StoredState:
         writer = uuid.uuid4().hex
         written = state.written_after(before, writer)
         try:
             document = to_document(written, writer)
-            return Read(written, self.prefix.write(STATE, document, **condition))
+            return StoredState(written, self.prefix.write(STATE, document, **condition))
         except AwsFailure as exc:
             return self._after_failure(exc, writer, written.writes, condition)
 
     def _after_failure(
         self, exc: Exception, writer: str, number: int, condition: Mapping[str, str]
-    ) -> Read:
+    ) -> StoredState:
         """The state, if it was written nevertheless; else what the failure means, as an error."""
         lost = error_code(exc) in _LOST_CODES or _is_no_object(exc)
         text = describe(exc, f"writing {self.uri}", "s3:PutObject")

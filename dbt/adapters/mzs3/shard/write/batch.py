@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn
+from dbt.adapters.mzs3.shard.batch.write import BatchFormat, BatchLayout
 from dbt.adapters.mzs3.shard.config import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchFormat, BatchLayout
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.rows import DIFF
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch

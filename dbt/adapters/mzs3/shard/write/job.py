@@ -19,10 +19,9 @@ from dbt.adapters.mzs3.names import folded, namesakes, shown_namesakes
 from dbt.adapters.mzs3.options.values import Problems
 from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems, queried_rows
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.shard.comparison import as_compared, changed, digest_of
+from dbt.adapters.mzs3.shard.batch.write import as_wire
+from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, sort_problems
-from dbt.adapters.mzs3.shard.executor.batch.write import as_wire
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
     added,
@@ -36,14 +35,15 @@ from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
 from dbt.adapters.mzs3.shard.state.store import (
     LostRaceError,
-    Read,
     StateStore,
+    StoredState,
     UnknownWriteError,
     pause,
 )
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.shard.write.batch import committing, write_batch
+from dbt.adapters.mzs3.shard.write.diff import as_compared, changed, digest_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.interrupt import interruptible
@@ -173,7 +173,7 @@ class _Run:
             as_of=moment,
         )
 
-    def _state(self, before: Read | None) -> ShardState:
+    def _state(self, before: StoredState | None) -> ShardState:
         """The shard with its columns from this run on; ConfigError with all wrong options."""
         options, schema = self.options, self.frame.schema
         given = given_columns(schema, options.column_types)

@@ -18,9 +18,9 @@ from support.shard.files import (
 )
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.shard.executor.batch import compare
-from dbt.adapters.mzs3.shard.executor.batch.compare import FileComparison
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
+from dbt.adapters.mzs3.shard.batch import compare
+from dbt.adapters.mzs3.shard.batch.compare import FileComparison
+from dbt.adapters.mzs3.shard.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.types import Type, list_of, map_of, record_of
 from dbt.adapters.mzs3.store.connection import AwsConnection
 

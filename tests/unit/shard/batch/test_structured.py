@@ -23,9 +23,9 @@ from support.shard.values import (
     wire_array,
 )
 
-from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
-from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
-from dbt.adapters.mzs3.shard.executor.structured import nearest_doubles, stored, unstored
+from dbt.adapters.mzs3.shard.batch.structured import nearest_doubles, stored, unstored
+from dbt.adapters.mzs3.shard.codec.decode import decoded_rows
+from dbt.adapters.mzs3.shard.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.types import SCALARS, Type, storage_type
 
 

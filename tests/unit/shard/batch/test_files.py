@@ -35,16 +35,18 @@ from support.shard.values import columns, same, wire_array
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.write.columnar import GROUPS_PER_FILE
-from dbt.adapters.mzs3.shard.executor.batch.read import BatchError, read_batch
-from dbt.adapters.mzs3.shard.executor.batch.write import (
-    ENCODINGS,
-    BatchLayout,
-    Encoding,
-    as_wire,
-    layout_of,
+from dbt.adapters.mzs3.shard.batch.read import BatchError, read_batch
+from dbt.adapters.mzs3.shard.batch.write import BatchLayout, as_wire, layout_of
+from dbt.adapters.mzs3.shard.codec.encode import datums
+from dbt.adapters.mzs3.shard.types import (
+    ACL_ITEM,
+    BATCH_ENCODINGS,
+    BatchEncoding,
+    Type,
+    list_of,
+    map_of,
+    record_of,
 )
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.types import ACL_ITEM, Type, list_of, map_of, record_of
 
 INTEGER, BIGINT, TEXT, DOUBLE = Type("integer"), Type("bigint"), Type("text"), Type("double")
 NUMERIC = Type("numeric", precision=10, scale=2)
@@ -60,7 +62,7 @@ ROWS = [[1, None, 3], ["a", "b", None], [Decimal("1.50"), None, Decimal("-2.25")
         ("codec", ["k", "v", "t", "d"]),
     ],
 )
-def test_columns_of_a_file(encoding: Encoding, names: list[str]) -> None:
+def test_columns_of_a_file(encoding: BatchEncoding, names: list[str]) -> None:
     [data] = written(BatchLayout(tagged(*KINDS), encoding), [rows_of(KINDS, ROWS)])
     schema = opened(data).schema_arrow
     assert schema.names == names
@@ -76,8 +78,8 @@ def test_files_have_no_names_of_users() -> None:
 
 
 @examples(60)
-@given(columns(), st.sampled_from(ENCODINGS))
-def test_every_type_comes_back(column: tuple[Type, pa.Array], encoding: Encoding) -> None:
+@given(columns(), st.sampled_from(BATCH_ENCODINGS))
+def test_every_type_comes_back(column: tuple[Type, pa.Array], encoding: BatchEncoding) -> None:
     kind, values = column
     layout = BatchLayout({7: kind}, encoding)
     [data] = written(layout, [batch_of([values], len(values))])
@@ -88,15 +90,15 @@ def test_every_type_comes_back(column: tuple[Type, pa.Array], encoding: Encoding
         assert compared(data).differing == {}
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_times_and_changes_come_back(encoding: Encoding) -> None:
+@pytest.mark.parametrize("encoding", BATCH_ENCODINGS)
+def test_times_and_changes_come_back(encoding: BatchEncoding) -> None:
     [data] = written(BatchLayout(tagged(*KINDS), encoding), [rows_of(KINDS, ROWS)])
     found = read(data, [])
     assert found.to_pydict() == {"t": [5, 5, 5], "d": [1, -1, 1]}
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_columns_come_in_the_order_that_is_asked_for(encoding: Encoding) -> None:
+@pytest.mark.parametrize("encoding", BATCH_ENCODINGS)
+def test_columns_come_in_the_order_that_is_asked_for(encoding: BatchEncoding) -> None:
     [data] = written(BatchLayout(tagged(*KINDS), encoding), [rows_of(KINDS, ROWS)])
     found = read(data, [wanted(2, NUMERIC), wanted(0, BIGINT)])
     assert found.column_names == ["t", "d", "2", "0"]
@@ -105,8 +107,8 @@ def test_columns_come_in_the_order_that_is_asked_for(encoding: Encoding) -> None
     assert found.column("0").type == pa.int64()
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_column_that_a_file_lacks_has_its_default(encoding: Encoding) -> None:
+@pytest.mark.parametrize("encoding", BATCH_ENCODINGS)
+def test_a_column_that_a_file_lacks_has_its_default(encoding: BatchEncoding) -> None:
     [data] = written(BatchLayout(tagged(*KINDS), encoding), [rows_of(KINDS, ROWS)])
     default = datums(wire_array([50], INTEGER), INTEGER)[0].as_py()
     found = read(data, [wanted(9, INTEGER, default), wanted(8, TEXT)])
@@ -114,8 +116,8 @@ def test_a_column_that_a_file_lacks_has_its_default(encoding: Encoding) -> None:
     assert found.column("8").to_pylist() == [None, None, None]
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_numbers_may_be_read_as_doubles(encoding: Encoding) -> None:
+@pytest.mark.parametrize("encoding", BATCH_ENCODINGS)
+def test_numbers_may_be_read_as_doubles(encoding: BatchEncoding) -> None:
     numbers = [Decimal(f"{n}.{n % 100:02}") for n in range(-20_000, 20_000)]
     kinds, columns = [NUMERIC, INTEGER], [[*numbers, None], [*range(40_000), None]]
     [data] = written(BatchLayout(tagged(*kinds), encoding), [rows_of(kinds, columns)])
@@ -145,8 +147,8 @@ def test_structured_columns_of_a_trusted_version_are_what_is_read() -> None:
     assert read(wrong, [wanted(0, INTEGER)]).column("0").to_pylist() == [3, None, 1]
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_value_that_cannot_be_read_is_told_with_its_column(encoding: Encoding) -> None:
+@pytest.mark.parametrize("encoding", BATCH_ENCODINGS)
+def test_a_value_that_cannot_be_read_is_told_with_its_column(encoding: BatchEncoding) -> None:
     [data] = written(BatchLayout(tagged(BIGINT), encoding), [rows_of([BIGINT], [[2**40]])])
     with pytest.raises(BatchError, match=r"^column amount \(tag 0\) can't be read: .*restore"):
         read(data, [wanted(0, INTEGER, name="amount")])
@@ -210,8 +212,8 @@ def test_one_bit_that_is_wrong_in_a_page_is_an_error(bit: int) -> None:
             reads(bytes(hurt))
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_bytes_do_not_depend_on_how_rows_were_cut(encoding: Encoding) -> None:
+@pytest.mark.parametrize("encoding", BATCH_ENCODINGS)
+def test_bytes_do_not_depend_on_how_rows_were_cut(encoding: BatchEncoding) -> None:
     layout, rows = _many(3_000, encoding)
     whole = written(layout, [rows], limit=40_000)
     assert len(whole) > 2
@@ -317,10 +319,10 @@ def test_of_a_row_group_nothing_is_held_after_its_turn() -> None:
     assert source.most < source.count / 2
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", BATCH_ENCODINGS)
 @pytest.mark.parametrize("kind", [list_of(Type("tinyint")), NUMERIC], ids=str)
 def test_a_row_group_is_bounded_in_memory_whatever_is_made_of_rows(
-    kind: Type, encoding: Encoding
+    kind: Type, encoding: BatchEncoding
 ) -> None:
     values: list[Any] = [Decimal(n) if kind is NUMERIC else [n % 100] * 50 for n in range(20_000)]
     limit = 1_000_000
@@ -338,7 +340,7 @@ def test_text_that_is_not_utf_8_is_an_error_that_names_the_column() -> None:
         written(BatchLayout(tagged(TEXT)), [batch_of([text], 1)])
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", BATCH_ENCODINGS)
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
@@ -353,7 +355,7 @@ def test_text_that_is_not_utf_8_is_an_error_that_names_the_column() -> None:
     ids=str,
 )
 def test_numbers_out_of_range_are_errors_in_every_encoding(
-    kind: Type, value: Any, encoding: Encoding
+    kind: Type, value: Any, encoding: BatchEncoding
 ) -> None:
     with pytest.raises(ExecutorError, match="column name of 0 holds a value that is none of its"):
         written(BatchLayout(tagged(kind), encoding), [rows_of([kind], [[None, value]])])
@@ -372,7 +374,7 @@ def test_an_empty_file_has_its_schema() -> None:
     assert list(read_batch(pa.BufferReader(data), [wanted(0, map_of(TEXT, INTEGER))])) == []
 
 
-def _many(count: int, encoding: Encoding) -> tuple[BatchLayout, pa.RecordBatch]:
+def _many(count: int, encoding: BatchEncoding) -> tuple[BatchLayout, pa.RecordBatch]:
     kinds = [INTEGER, TEXT, list_of(TEXT), NUMERIC]
     numbers = range(count)
     found: list[list[Any]] = [

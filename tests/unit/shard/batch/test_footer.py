@@ -18,11 +18,11 @@ from support.examples import examples
 from support.shard.files import Counting, opened, rows_of, wanted, written
 from support.shard.values import wire_array
 
-from dbt.adapters.mzs3.shard.executor.batch.footer import MESSAGES, Bounds, Tally, sizes
-from dbt.adapters.mzs3.shard.executor.batch.read import read_batch
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout, Encoding
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums
-from dbt.adapters.mzs3.shard.types import Type
+from dbt.adapters.mzs3.shard.batch.footer import MESSAGES, Bounds, Tally, sizes
+from dbt.adapters.mzs3.shard.batch.read import read_batch
+from dbt.adapters.mzs3.shard.batch.write import BatchLayout
+from dbt.adapters.mzs3.shard.codec.encode import datums
+from dbt.adapters.mzs3.shard.types import BatchEncoding, Type
 
 INTEGER, BIGINT, TEXT, DATE = (Type(name) for name in ("integer", "bigint", "text", "date"))
 NUMERIC = Type("numeric", precision=38, scale=20)
@@ -39,7 +39,7 @@ Group = list[Any]
 
 
 def file_of(
-    kind: Type, groups: list[Group], encoding: Encoding = "structured", **how: int
+    kind: Type, groups: list[Group], encoding: BatchEncoding = "structured", **how: int
 ) -> bytes:
     """A file with the values, in a column with the tag 0, in these row groups."""
     layout = BatchLayout({0: kind}, encoding, **how)

@@ -14,7 +14,17 @@ from dbt.adapters.mzs3.arrow.arrays import (
     from_raw,
     running_total,
 )
-from dbt.adapters.mzs3.shard.executor.codec import encode
+from dbt.adapters.mzs3.shard.codec.encode import (
+    INTERVAL_KEYS,
+    LIST_DATUM,
+    LIST_SIZES,
+    MAP_KEYS,
+    MAP_VALUES,
+    NUMBERS,
+    ROW_DATUM,
+    field_of,
+    numeric_start,
+)
 from dbt.adapters.mzs3.shard.types import INTERVAL_PARTS, LISTS, RECORDS, SCALARS, Type, wire_type
 
 _MORE = 0x80  # another byte of the number follows
@@ -32,7 +42,7 @@ def decoded_rows(
     cursor = Cursor(rows)
     columns = []
     for place, kind in enumerate(kinds):
-        cursor.expect(encode.ROW_DATUM)
+        cursor.expect(ROW_DATUM)
         size = cursor.varint()
         if wanted is None or place in wanted:
             columns.append(_values(cursor.take(size), kind))
@@ -59,7 +69,7 @@ def _values(messages: pa.Array, kind: Type) -> pa.Array:
 
 def _given(messages: pa.Array, kind: Type) -> pa.Array:
     """As `_values`, without NULLs."""
-    field = encode.field_of(kind)
+    field = field_of(kind)
     cursor = Cursor(messages)
     cursor.expect(field.key)
     if field.width is None:
@@ -79,7 +89,7 @@ def _given(messages: pa.Array, kind: Type) -> pa.Array:
         return pa.ListArray.from_arrays(offsets, elements, type=wire_type(kind))
     if kind.name == "numeric":
         cursor = Cursor(content)
-        cursor.expect(encode.numeric_start(kind.scale))
+        cursor.expect(numeric_start(kind.scale))
         return _fixed(cursor.rest(), wire_type(kind))
     if kind.name == "interval":
         return _interval(content)
@@ -88,13 +98,13 @@ def _given(messages: pa.Array, kind: Type) -> pa.Array:
         return fixed_width(content, 16).cast(data_type)
     if codec in ("bytes", "string", "json"):
         return content.cast(data_type)
-    return _fixed(content, encode.NUMBERS.get(codec, data_type)).cast(data_type)
+    return _fixed(content, NUMBERS.get(codec, data_type)).cast(data_type)
 
 
 def _interval(content: pa.Array) -> pa.Array:
     cursor = Cursor(content)
     parts = []
-    for key, part in zip(encode.INTERVAL_PARTS, INTERVAL_PARTS, strict=True):
+    for key, part in zip(INTERVAL_KEYS, INTERVAL_PARTS, strict=True):
         cursor.expect(key)
         width = pa.scalar(part.type.bit_width // 8, pa.int32())
         parts.append(_fixed(cursor.take(width), part.type))
@@ -105,7 +115,7 @@ def _interval(content: pa.Array) -> pa.Array:
 def _map(content: pa.Array, kind: Type) -> pa.Array:
     cursor = Cursor(content)
     lists = []
-    for key, child in zip((encode.MAP_KEYS, encode.MAP_VALUES), kind.children, strict=True):
+    for key, child in zip((MAP_KEYS, MAP_VALUES), kind.children, strict=True):
         cursor.expect(key)
         lists.append(_list(cursor.take(cursor.varint()), child))
     cursor.finish()
@@ -120,7 +130,7 @@ def _map(content: pa.Array, kind: Type) -> pa.Array:
 def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
     """The offset of each message `List` among all elements, and the elements."""
     cursor = Cursor(content)
-    cursor.expect(encode.LIST_SIZES)
+    cursor.expect(LIST_SIZES)
     packed = cursor.take(cursor.varint())
     messages = cursor.rest()
     ends = running_total(pc.divide(pc.binary_length(packed), pa.scalar(4, pa.int32())))
@@ -135,7 +145,7 @@ def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
         pa.binary(), len(sizes), [None, starts.buffers()[1], data_of(messages)]
     )
     inner = Cursor(each)
-    inner.expect(encode.LIST_DATUM)
+    inner.expect(LIST_DATUM)
     elements = inner.take(inner.varint())
     inner.finish()
     return ends, _values(elements, kind)

@@ -12,12 +12,19 @@ from support.examples import examples
 from support.shard.files import batch_of, compared, opened, read, tagged, wanted, written
 from support.shard.values import every_type, extremes_of, nullable, same, wire_array
 
-from dbt.adapters.mzs3.shard.executor.batch.compare import FileComparison
-from dbt.adapters.mzs3.shard.executor.batch.write import ENCODINGS, BatchLayout, Encoding
-from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows
-from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
-from dbt.adapters.mzs3.shard.executor.structured import stored, unstored
-from dbt.adapters.mzs3.shard.types import CONTAINERS, EXTENSION_KEY, SCALARS, Type
+from dbt.adapters.mzs3.shard.batch.compare import FileComparison
+from dbt.adapters.mzs3.shard.batch.structured import stored, unstored
+from dbt.adapters.mzs3.shard.batch.write import BatchLayout
+from dbt.adapters.mzs3.shard.codec.decode import decoded_rows
+from dbt.adapters.mzs3.shard.codec.encode import encoded_rows
+from dbt.adapters.mzs3.shard.types import (
+    BATCH_ENCODINGS,
+    CONTAINERS,
+    EXTENSION_KEY,
+    SCALARS,
+    BatchEncoding,
+    Type,
+)
 
 TYPES = list(every_type())
 
@@ -30,9 +37,9 @@ def test_no_type_is_left_out() -> None:
     assert set().union(*map(names_in, TYPES)) == {*SCALARS, *CONTAINERS, "numeric"}
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", BATCH_ENCODINGS)
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_extremes_come_back_from_a_file(kind: Type, encoding: Encoding) -> None:
+def test_extremes_come_back_from_a_file(kind: Type, encoding: BatchEncoding) -> None:
     values = wire_array(extremes_of(kind), kind)
     layout = BatchLayout(tagged(kind), encoding)
     [data] = written(layout, [batch_of([values], len(values))])

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.shard.executor.batch.footer import (
+from dbt.adapters.mzs3.shard.batch.footer import (
     MESSAGES,
     OTHERS,
     Bounds,
@@ -21,9 +21,9 @@ from dbt.adapters.mzs3.shard.executor.batch.footer import (
     may_hold,
     sizes,
 )
-from dbt.adapters.mzs3.shard.executor.batch.write import TRUSTED, layout_of
-from dbt.adapters.mzs3.shard.executor.codec.decode import decoded_rows, values_of_datums
-from dbt.adapters.mzs3.shard.executor.structured import nearest_doubles, unstored
+from dbt.adapters.mzs3.shard.batch.structured import nearest_doubles, unstored
+from dbt.adapters.mzs3.shard.batch.write import TRUSTED, layout_of
+from dbt.adapters.mzs3.shard.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension_name, wire_type
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection

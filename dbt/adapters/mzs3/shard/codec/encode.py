@@ -84,7 +84,7 @@ NUMBERS = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
 ROW_DATUM = _key(1)
 LIST_SIZES, LIST_DATUM = _key(1), _key(2)
 MAP_KEYS, MAP_VALUES = _key(1), _key(2)
-INTERVAL_PARTS = (_key(1, 4), _key(2, 4), _key(3, 8))
+INTERVAL_KEYS = (_key(1, 4), _key(2, 4), _key(3, 8))
 
 
 def numeric_start(scale: int) -> bytes:
@@ -156,7 +156,7 @@ def _content(values: pa.Array, kind: Type) -> pa.Array:
     if kind.name == "numeric":
         return joined(numeric_start(values.type.scale), binary_of(values, 16))
     if kind.name == "interval":
-        keyed = zip(INTERVAL_PARTS, values.flatten(), strict=True)
+        keyed = zip(INTERVAL_KEYS, values.flatten(), strict=True)
         parts = ((key, binary_of(part, part.type.bit_width // 8)) for key, part in keyed)
         return joined(*chain.from_iterable(parts))
     codec = SCALARS[kind.name].codec

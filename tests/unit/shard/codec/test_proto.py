@@ -13,7 +13,7 @@ from support.examples import examples
 from support.shard.proto_messages import message_class
 from support.shard.values import columns, wire_array
 
-from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
+from dbt.adapters.mzs3.shard.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.types import (
     INT2VECTOR,
     Type,

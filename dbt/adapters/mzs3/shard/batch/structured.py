@@ -23,8 +23,8 @@ from dbt.adapters.mzs3.arrow.arrays import (
     raw_bytes,
     with_one_nan,
 )
-from dbt.adapters.mzs3.shard.executor.codec.decode import values_of_datums
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums
+from dbt.adapters.mzs3.shard.codec.decode import values_of_datums
+from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import (
     DIGITS,
     INTERVAL_PARTS,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.shard.files import rows_of, tagged, written
 
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
+from dbt.adapters.mzs3.shard.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.types import (
     ACL_ITEM,
     INT2VECTOR,

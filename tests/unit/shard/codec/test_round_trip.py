@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.shard.values import columns, every_scalar, same, types, values_of, wire_array
 
-from dbt.adapters.mzs3.shard.executor.codec.decode import (
+from dbt.adapters.mzs3.shard.codec.decode import (
     DamagedError,
     decoded_rows,
     values_of_datums,
 )
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums, encoded_rows
+from dbt.adapters.mzs3.shard.codec.encode import datums, encoded_rows
 from dbt.adapters.mzs3.shard.types import Type, list_of, record_of, wire_type
 
 

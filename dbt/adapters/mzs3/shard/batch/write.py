@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
 
 import pyarrow as pa
 
@@ -15,13 +14,15 @@ from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.write.columnar import row_ends
 from dbt.adapters.mzs3.formats.write.format import FileWriter, LogicalType, RowBlock
 from dbt.adapters.mzs3.formats.write.parquet import ParquetFormat, parquet_files
-from dbt.adapters.mzs3.shard.executor.codec.encode import encoded_rows
-from dbt.adapters.mzs3.shard.executor.structured import stored
+from dbt.adapters.mzs3.shard.batch.structured import stored
+from dbt.adapters.mzs3.shard.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.types import (
+    BATCH_ENCODINGS,
     LARGEST,
     RECORDS,
     SCALARS,
     TIMES,
+    BatchEncoding,
     Type,
     storage_field,
     type_from_json,
@@ -29,9 +30,6 @@ from dbt.adapters.mzs3.shard.types import (
 )
 
 COMPRESSION = "zstd"
-
-Encoding = Literal["dual", "structured", "codec"]
-ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 
 # Counted up when structured columns change in a way that their own versions do not tell, or when
 # those of a version turn out to be wrong.
@@ -165,7 +163,7 @@ class BatchLayout:
     """
 
     columns: Mapping[int, Type]
-    encoding: Encoding = "dual"
+    encoding: BatchEncoding = "dual"
     version: int = VERSION
 
     @property
@@ -205,6 +203,6 @@ def layout_of(metadata: Mapping[bytes, bytes] | None) -> BatchLayout:
         columns = {int(str(tag)): type_from_json(kind) for tag, kind in found["columns"]}
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"its metadata is not what a batch has: {error}") from error
-    if encoding not in ENCODINGS:
-        raise ValueError(f"its encoding {encoding!r} is not one of {', '.join(ENCODINGS)}")
+    if encoding not in BATCH_ENCODINGS:
+        raise ValueError(f"its encoding {encoding!r} is not one of {', '.join(BATCH_ENCODINGS)}")
     return BatchLayout(columns, encoding, version)

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.arrow.arrays import float_bits
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.shard.executor.batch.read import (
+from dbt.adapters.mzs3.shard.batch.read import (
     BatchError,
     BatchReader,
     errors_of_file,
     open_file,
 )
-from dbt.adapters.mzs3.shard.executor.codec.encode import datums
+from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection

@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 from support.shard.files import rows_of, tagged, wanted, written
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.shard.executor.batch.read import TAIL_BYTES, open_file, read_batch
-from dbt.adapters.mzs3.shard.executor.batch.write import BatchLayout
+from dbt.adapters.mzs3.shard.batch.read import TAIL_BYTES, open_file, read_batch
+from dbt.adapters.mzs3.shard.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.store.prefix import ListedObject
 
