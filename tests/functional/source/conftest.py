@@ -15,9 +15,9 @@ from support.queue.announcing import Post
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.source.ingest import ingest
-from dbt.adapters.mzs3.source.made import made_relations
 from dbt.adapters.mzs3.source.queue import inbox
 from dbt.adapters.mzs3.source.report import NO_LOG, IngestReport, SourceLog
+from dbt.adapters.mzs3.source.tables import stored_relations
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
@@ -47,7 +47,7 @@ class Lake:
     @property
     def made(self) -> SourceRelations:
         """The relations with the tables that the source has now."""
-        return made_relations(self.spark, self.definition())
+        return stored_relations(self.spark, self.definition())
 
     def put(self, name: str, content: bytes | str) -> None:
         body = content.encode() if isinstance(content, str) else content

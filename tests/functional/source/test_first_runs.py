@@ -11,12 +11,12 @@ from support.spark.table_formats import SESSION_TABLES, not_in_own_catalog
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.ledger.lease import Owner, SourceLock
 from dbt.adapters.mzs3.source import pinning
-from dbt.adapters.mzs3.source.access import unlock
-from dbt.adapters.mzs3.source.made import read_tables
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.operations.pinned_definition import read_purified
 from dbt.adapters.mzs3.source.operations.status import read_status
 from dbt.adapters.mzs3.source.reset import reset_ingested
+from dbt.adapters.mzs3.source.run import unlock
+from dbt.adapters.mzs3.source.tables import read_tables
 from dbt.adapters.mzs3.spark.tables import encoded
 
 pytestmark = [pytest.mark.spark, not_in_own_catalog]

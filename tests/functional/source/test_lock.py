@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.ledger import lease as source_lock
 from dbt.adapters.mzs3.ledger.cancellation import Cancellation
 from dbt.adapters.mzs3.ledger.lease import LEASE_S, Holder, LockTable, SourceLock, current_owner
 from dbt.adapters.mzs3.ledger.ledger import LedgerTable, close, publish
-from dbt.adapters.mzs3.source.access import unlock
+from dbt.adapters.mzs3.source.run import unlock
 
 pytestmark = pytest.mark.spark
 

@@ -22,9 +22,9 @@ from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.source import ingest, pinning
 from dbt.adapters.mzs3.source.ingest import Pass
-from dbt.adapters.mzs3.source.made import MadeTables
 from dbt.adapters.mzs3.source.report import IngestReport
 from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.source.tables import SourceTables
 from dbt.adapters.mzs3.spark.sql import PARQUET
 from support.interleavings import Ask
 from support.source import catalog as source_catalog
@@ -176,8 +176,8 @@ class SimulatedPin:
         return self.text
 
 
-def read_tables(ask: Named, _: Any) -> MadeTables:
-    return MadeTables(ask("pinned") or None, RELATIONS, has_ledger=True, has_owner=True)
+def read_tables(ask: Named, _: Any) -> SourceTables:
+    return SourceTables(ask("pinned") or None, RELATIONS, has_ledger=True, has_owner=True)
 
 
 def make_relations(ask: Named, _: Any, __: Any, text: str, *___: Any) -> SourceRelations:

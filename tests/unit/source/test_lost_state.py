@@ -16,15 +16,14 @@ from dbt.adapters.mzs3.ledger.lease import UNKNOWN, Holder, Owner, SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.ledger.views import foreign_views, read_views
-from dbt.adapters.mzs3.source import access
 from dbt.adapters.mzs3.source import ingest as ingest_module
+from dbt.adapters.mzs3.source import run
 from dbt.adapters.mzs3.source.after_commit import act_on_committed
 from dbt.adapters.mzs3.source.ingest import ingest
-from dbt.adapters.mzs3.source.made import read_tables
 from dbt.adapters.mzs3.source.operations import object_actions
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction
 from dbt.adapters.mzs3.source.reset import reset_source
-from dbt.adapters.mzs3.source.tables import make_relations, require_ledger
+from dbt.adapters.mzs3.source.tables import make_relations, read_tables, require_ledger
 
 RELATIONS = parse().relations
 RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"
@@ -173,9 +172,9 @@ def test_a_lock_that_does_not_say_whose_it_is(monkeypatch):
 
 
 def test_what_is_no_lock_is_not_dropped(monkeypatch):
-    monkeypatch.setattr(access, "reading", lambda *_: nullcontext())
+    monkeypatch.setattr(run, "source_session", lambda *_: nullcontext())
     spark = metastore(RELATIONS.lock, properties=[("owner", "somebody")])
-    assert error_of(access.unlock, spark, parse()) == (
+    assert error_of(run.unlock, spark, parse()) == (
         "lake.orders: raw.orders__lock is no lock that a run has taken. Drop it, or give the "
         "source another schema or identifier"
     )
@@ -257,10 +256,10 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
         monkeypatch.setattr(lock._table, "holder", lambda: None)
 
     ledger = SimpleNamespace(epochs=dict, objects=MagicMock(), write_note=write_note)
-    monkeypatch.setattr(object_actions, "changing", lambda *_, **__: nullcontext(lock))
+    monkeypatch.setattr(object_actions, "locked_source", lambda *_, **__: nullcontext(lock))
     monkeypatch.setattr(object_actions, "persisted", nullcontext)
     monkeypatch.setattr(object_actions, "Ledger", lambda *_: ledger)
-    monkeypatch.setattr(object_actions, "made_relations", lambda *_: RELATIONS)
+    monkeypatch.setattr(object_actions, "stored_relations", lambda *_: RELATIONS)
     for name in ("require_ledger", "select_objects", "_require_sense", "_events", "F"):
         monkeypatch.setattr(object_actions, name, MagicMock())
     assert error_of(object_actions.act, None, parse(), ObjectAction.SKIP, ["1.csv"]) == (

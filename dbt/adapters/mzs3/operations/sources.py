@@ -22,13 +22,13 @@ from dbt.adapters.mzs3.project.sources import (
 )
 from dbt.adapters.mzs3.project.staging import ingest_sources
 from dbt.adapters.mzs3.runner import Runner, runner_for
-from dbt.adapters.mzs3.source.access import unlock
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.operations.pinned_definition import purified_lines, read_purified
 from dbt.adapters.mzs3.source.operations.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.source.report import reset_hint
 from dbt.adapters.mzs3.source.reset import ingested_after_reset, reset_ingested
+from dbt.adapters.mzs3.source.run import unlock
 from dbt.adapters.mzs3.spark.call import Call
 
 T = TypeVar("T")

@@ -15,14 +15,12 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.access import reading
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.listing import iter_pages
 from dbt.adapters.mzs3.source.listing.plan import Refusal, new_objects
 from dbt.adapters.mzs3.source.listing.scan import listed_objects
-from dbt.adapters.mzs3.source.made import made_relations
-from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.source.tables import is_there, require_ledger
+from dbt.adapters.mzs3.source.run import SourceRun, source_session
+from dbt.adapters.mzs3.source.tables import is_there, require_ledger, stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
@@ -54,11 +52,11 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
 
     Raises SourceError if the ledger can't be read.
     """
-    with reading(spark, definition.name):
+    with source_session(spark, definition.name):
         if not is_there(spark, definition):
             return Freshness(None, 0, 0)
         require_ledger(spark, definition)
-        relations = made_relations(spark, definition)
+        relations = stored_relations(spark, definition)
         visible = Ledger(spark, relations).objects().where(IS_VISIBLE)
         size = F.coalesce(F.sum("taken.size"), F.lit(0))
         totals = (F.max("taken.last_modified"), F.count(F.lit(1)), size)
@@ -78,12 +76,12 @@ def read_pending(
 ) -> tuple[int, int]:
     """How many objects are listed and yet to be ingested, and their bytes. Raises SourceError."""
     run = SourceRun(spark, definition, connection)
-    with reading(spark, definition.name):
+    with source_session(spark, definition.name):
         if not spark.catalog.tableExists(definition.relations.ledger):
             size = F.coalesce(F.sum("size"), F.lit(0))
             found = first_row(listed_objects(run)[0].agg(F.count(F.lit(1)), size))
             return found[0], found[1]
-        ledger = Ledger(spark, made_relations(spark, definition))
+        ledger = Ledger(spark, stored_relations(spark, definition))
         with new_objects(run, ledger) as plan:
             if isinstance(plan, Refusal):
                 return plan.objects, plan.bytes

@@ -34,10 +34,9 @@ from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.listing import FirstPage, first_page
 from dbt.adapters.mzs3.source.listing.reconcile import unsettled
 from dbt.adapters.mzs3.source.listing.scan import object_frame
-from dbt.adapters.mzs3.source.made import read_tables
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions
 from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.source.tables import reads_latest
+from dbt.adapters.mzs3.source.tables import read_tables, reads_latest
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.store.client import s3_client
 
@@ -58,7 +57,7 @@ def is_idle(run: SourceRun) -> bool:
         with ThreadPoolExecutor(2) as beside:
             # What does not depend on the ledger, beside it.
             client = beside.submit(s3_client, run.connection)
-            if (relations := _made(run)) is None:
+            if (relations := _current_relations(run)) is None:
                 return False
             views = beside.submit(has_current_views, run.spark, run.definition.relations)
             ledger = Ledger(run.spark, relations)
@@ -96,15 +95,15 @@ def _only_lists(definition: SourceDefinition) -> bool:
     )
 
 
-def _made(run: SourceRun) -> SourceRelations | None:
+def _current_relations(run: SourceRun) -> SourceRelations | None:
     """The relations, if both tables are as this version makes them, and pinned as declared."""
-    made = read_tables(run.spark, run.definition)
-    if made is None or made.pinned is None or not (made.has_ledger and made.has_owner):
+    tables = read_tables(run.spark, run.definition)
+    if tables is None or tables.pinned is None or not (tables.has_ledger and tables.has_owner):
         return None
-    pinned = PinnedDefinition.from_json(made.pinned)
+    pinned = PinnedDefinition.from_json(tables.pinned)
     if contradictions(pinned, run.definition) or not reads_latest(run.spark, pinned.file_format):
         return None
-    return made.relations
+    return tables.relations
 
 
 def _digest(definition: SourceDefinition, epochs: Epochs, page: FirstPage) -> str:

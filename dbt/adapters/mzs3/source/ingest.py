@@ -28,7 +28,6 @@ from dbt.adapters.mzs3.ledger.epochs import epochs_due, next_epoch, next_plan, u
 from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.ledger.lease import WAIT_S, SourceLock
 from dbt.adapters.mzs3.ledger.ledger import LISTING_IS_LOST, Ledger
-from dbt.adapters.mzs3.source.access import OWN_SETTINGS
 from dbt.adapters.mzs3.source.after_commit import act_on_committed, require_conditional_delete
 from dbt.adapters.mzs3.source.config import AfterAction
 from dbt.adapters.mzs3.source.definition import SourceDefinition
@@ -44,7 +43,7 @@ from dbt.adapters.mzs3.source.queue.announced import look_again, note_what_is_go
 from dbt.adapters.mzs3.source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.source.report import NO_LOG, IngestReport, SourceLog, objects_hint
 from dbt.adapters.mzs3.source.reset import reset_source
-from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.source.run import OWN_SETTINGS, SourceRun
 from dbt.adapters.mzs3.source.tables import make_schema, refused_name
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, readable
 from dbt.adapters.mzs3.spark.settings import settings

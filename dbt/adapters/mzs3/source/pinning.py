@@ -34,14 +34,20 @@ from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.fetch import open_format, schema_ddl
 from dbt.adapters.mzs3.source.executor.listing import ObjectInfo, iter_pages
-from dbt.adapters.mzs3.source.made import MadeTables, lost_rows, own, read_tables
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, purify
 from dbt.adapters.mzs3.source.queue.announced import look_again
 from dbt.adapters.mzs3.source.queue.inbox import VISIBILITY_S, Inbox
 from dbt.adapters.mzs3.source.report import reset_hint
 from dbt.adapters.mzs3.source.reset import ingested_after_reset
 from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.source.tables import drop_rows, make_relations
+from dbt.adapters.mzs3.source.tables import (
+    SourceTables,
+    drop_rows,
+    lost_rows,
+    make_relations,
+    name_owner,
+    read_tables,
+)
 from dbt.adapters.mzs3.spark.tables import table_format
 from dbt.adapters.mzs3.store.client import s3_client
 
@@ -62,28 +68,28 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
     Raises an Mzs3Error: also where the definition is not the one that is pinned.
     """
     definition, spark = run.definition, run.spark
-    made = read_tables(spark, definition)
-    ledger = Ledger(spark, made.relations, lock) if made and made.has_ledger else None
-    if made is not None and ledger is not None and _has_committed(run, made, ledger):
-        if made.pinned is None:
+    tables = read_tables(spark, definition)
+    ledger = Ledger(spark, tables.relations, lock) if tables and tables.has_ledger else None
+    if tables is not None and ledger is not None and _has_committed(run, tables, ledger):
+        if tables.pinned is None:
             lock.require()  # or another run has made it since
             raise lost_rows(definition)
-        pinned = PinnedDefinition.from_json(made.pinned)
+        pinned = PinnedDefinition.from_json(tables.pinned)
         _require_agreement(definition, pinned)
-        _make(run, pinned, made)
+        _make(run, pinned, tables)
         return Pin(pinned, ledger, is_first=False)
     lock.require_alone()
     pinned = purify_now(run, inbox, ledger)
-    if made is not None:
+    if tables is not None:
         # The ledger has a format already.
-        pinned = replace(pinned, file_format=made.relations.file_format)
+        pinned = replace(pinned, file_format=tables.relations.file_format)
         _require_format(definition, pinned.file_format)
-    if made is not None and made.pinned is not None and not _is_pinned(made, pinned):
+    if tables is not None and tables.pinned is not None and not _is_pinned(tables, pinned):
         with lock.alone():
-            drop_rows(spark, definition, made.relations)
+            drop_rows(spark, definition, tables.relations)
             relations = _make(run, pinned, None)
     else:
-        relations = _make(run, pinned, made)
+        relations = _make(run, pinned, tables)
     # A run that lost the lock may still make the table, as it knew it, just after it was dropped:
     # then it was there, and has other columns.
     if (now := read_tables(spark, definition)) is None or not _is_pinned(now, pinned):
@@ -96,27 +102,29 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
     return Pin(pinned, Ledger(spark, relations, lock), is_first=True)
 
 
-def _is_pinned(made: MadeTables, pinned: PinnedDefinition) -> bool:
+def _is_pinned(tables: SourceTables, pinned: PinnedDefinition) -> bool:
     """Whether the tables are made for this definition, wherever its header was found."""
-    return made.pinned is not None and PinnedDefinition.from_json(made.pinned) == pinned
+    return tables.pinned is not None and PinnedDefinition.from_json(tables.pinned) == pinned
 
 
-def _has_committed(run: SourceRun, made: MadeTables, ledger: Ledger) -> bool:
+def _has_committed(run: SourceRun, tables: SourceTables, ledger: Ledger) -> bool:
     """Whether anything is committed; if not, no epoch that is planned by now will be."""
     if is_committed(ledger):
         return True
-    if made.pinned is not None:
+    if tables.pinned is not None:
         for dead in unfinished_epochs(ledger.epochs()):
             with run.step("void"):
                 ledger.write_void(dead)
     return is_committed(ledger)
 
 
-def _make(run: SourceRun, pinned: PinnedDefinition, made: MadeTables | None) -> SourceRelations:
+def _make(
+    run: SourceRun, pinned: PinnedDefinition, tables: SourceTables | None
+) -> SourceRelations:
     columns, text = schema_ddl(pinned.columns), pinned.to_json()
-    if made is not None and made.pinned is not None:
-        own(run.spark, run.definition, made)
-    return make_relations(run.spark, run.definition, columns, text, pinned.file_format, made)
+    if tables is not None and tables.pinned is not None:
+        name_owner(run.spark, run.definition, tables)
+    return make_relations(run.spark, run.definition, columns, text, pinned.file_format, tables)
 
 
 def purify_now(
@@ -166,11 +174,11 @@ def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -
         )
 
 
-def _require_format(definition: SourceDefinition, made: str) -> None:
-    if definition.file_format not in (None, made):
+def _require_format(definition: SourceDefinition, there: str) -> None:
+    if definition.file_format not in (None, there):
         raise SourceError(
             f"{definition.name}: file_format is declared as {definition.file_format!r}, and an "
-            f"earlier run, which committed nothing, has made the tables with {made!r}. Declare "
+            f"earlier run, which committed nothing, has made the tables with {there!r}. Declare "
             f"that; or, to ingest {ingested_after_reset(definition.discovery)} with another one, "
             f"drop them: {reset_hint(definition.name)}"
         )

@@ -13,10 +13,15 @@ from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.ledger.views import foreign_views, read_views
-from dbt.adapters.mzs3.source.access import changing
 from dbt.adapters.mzs3.source.config import Discovery
 from dbt.adapters.mzs3.source.definition import SourceDefinition
-from dbt.adapters.mzs3.source.made import PINNED_PROPERTY, TABLE_PROPERTY, kind_of, made_relations
+from dbt.adapters.mzs3.source.run import locked_source
+from dbt.adapters.mzs3.source.tables import (
+    PINNED_PROPERTY,
+    TABLE_PROPERTY,
+    kind_of,
+    stored_relations,
+)
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_schema
 from dbt.adapters.mzs3.spark.tables import read_properties
 
@@ -36,7 +41,7 @@ def reset_source(
     generation go after the views by which they are known: then some may stay until the next reset.
     """
     name, named = definition.name, definition.relations
-    relations = made_relations(spark, definition)
+    relations = stored_relations(spark, definition)
     _require_own(spark, named, name)
     if definition.discovery.empties_location and _has_rows(spark, relations):
         action = definition.discovery.after_commit
@@ -60,7 +65,7 @@ def reset_source(
 
 def reset_ingested(spark: SparkSession, definition: SourceDefinition) -> None:
     """As `reset_source`, under the source's lock. Raises SourceError where there is nothing."""
-    with changing(spark, definition) as lock:
+    with locked_source(spark, definition) as lock:
         reset_source(spark, definition, lock)
 
 

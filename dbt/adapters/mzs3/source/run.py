@@ -1,4 +1,8 @@
-"""A run on one source: where it runs, what is declared, who is told of it and who stops it."""
+"""A run on one source: where it runs, what is declared, who is told of it and who stops it.
+
+Also what run-operations need beside it: the session's settings, the lock, and errors of Spark in
+the user's words.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,27 @@ from dataclasses import KW_ONLY, dataclass
 
 from pyspark.sql import SparkSession
 
+from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.cancellation import Cancellation
+from dbt.adapters.mzs3.ledger.lease import UNKNOWN, LockTable, Owner, SourceLock
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.report import NO_LOG, SourceLog
+from dbt.adapters.mzs3.source.tables import is_there, stored_relations
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.store.connection import AwsConnection
+
+OWN_SETTINGS = {
+    # Names of columns come out of objects: SQL must hold them as they are.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    # Columns may be made of those before them.
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
+    # What is persisted is often small: without this, it has as many tasks as shuffles may have.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+}
 
 
 @dataclass(eq=False)
@@ -41,3 +62,46 @@ class SourceRun:
     def debug(self, text: str) -> None:
         """Writes a line to the log for debugging."""
         self.log.debug(f"{self.definition.name}: {text}")
+
+
+@contextmanager
+def source_session(spark: SparkSession, source: str) -> Iterator[None]:
+    """Sets what a source's SQL needs; raises what Spark raises as SourceError."""
+    try:
+        with settings(spark, OWN_SETTINGS):
+            yield
+    except SPARK_FAILURES as exc:
+        raise SourceError(f"{source}: {readable(exc)}") from exc
+
+
+@contextmanager
+def locked_source(spark: SparkSession, definition: SourceDefinition) -> Iterator[SourceLock]:
+    """As `source_session`, with the source's lock held. Raises SourceError where the source has no
+    table, or its tables are another one's."""
+    name = definition.name
+    with source_session(spark, name):
+        if not is_there(spark, definition):
+            raise SourceError(f"{name}: it was never ingested; there is nothing to change")
+        stored_relations(spark, definition)  # no lock is taken of another source
+        with SourceLock(spark, definition.relations, name) as lock:
+            yield lock
+
+
+def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
+    """Takes the source's lock away, so that whoever had it commits nothing more; from whom.
+
+    Raises SourceError for what is no lock.
+    """
+    table = LockTable(spark, definition.relations)
+    with source_session(spark, definition.name):
+        stored_relations(spark, definition)  # or it is another source's lock
+        holder = table.holder()
+        if holder is None:
+            return None
+        if holder == UNKNOWN:
+            raise SourceError(
+                f"{definition.name}: {definition.relations.shown('__lock')} is no lock that a run "
+                "has taken. Drop it, or give the source another schema or identifier"
+            )
+        table.take_away(holder.token)
+    return holder.owner

@@ -16,11 +16,10 @@ from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, OBJECT_COLUMNS, Phase, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.access import changing
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.pattern import Pattern
-from dbt.adapters.mzs3.source.made import made_relations
-from dbt.adapters.mzs3.source.tables import require_ledger
+from dbt.adapters.mzs3.source.run import locked_source
+from dbt.adapters.mzs3.source.tables import require_ledger, stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row, persisted
 from dbt.adapters.mzs3.store.location import SCHEME, S3Location
 from dbt.adapters.mzs3.text import counted
@@ -84,9 +83,9 @@ def act(
     """
     wanted = read_wanted(action.value, names, definition.location)
     name = definition.name
-    with changing(spark, definition) as lock:
+    with locked_source(spark, definition) as lock:
         require_ledger(spark, definition)
-        ledger = Ledger(spark, made_relations(spark, definition), lock)
+        ledger = Ledger(spark, stored_relations(spark, definition), lock)
         for dead in unfinished_epochs(ledger.epochs()):
             ledger.write_void(dead)
         objects = ledger.objects().where(F.col("object").isNotNull())

@@ -14,15 +14,13 @@ from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.format import EXACT
 from dbt.adapters.mzs3.ledger.compaction import is_committed
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.access import reading
 from dbt.adapters.mzs3.source.config import queue_name
 from dbt.adapters.mzs3.source.definition import SourceDefinition
-from dbt.adapters.mzs3.source.made import lost_rows, read_tables
-from dbt.adapters.mzs3.source.naming import sql_name
 from dbt.adapters.mzs3.source.pinning import purify_now
-from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions
+from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.source.queue.inbox import open_inbox
-from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.source.run import SourceRun, source_session
+from dbt.adapters.mzs3.source.tables import lost_rows, read_tables
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 # What YAML reads as a text without quotes, whichever of its versions: no number, no date, no word
@@ -129,7 +127,7 @@ def read_purified(
 ) -> Purified:
     """The purified definition; no relation or message is changed. Raises an Mzs3Error."""
     ledger = None
-    with reading(spark, definition.name):
+    with source_session(spark, definition.name):
         made = read_tables(spark, definition)
         if made is not None and made.has_ledger:
             ledger = Ledger(spark, made.relations)
@@ -140,7 +138,7 @@ def read_purified(
             return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))
     run = SourceRun(spark, definition, connection)
     try:
-        with reading(spark, definition.name), open_inbox(run) as inbox:
+        with source_session(spark, definition.name), open_inbox(run) as inbox:
             found = purify_now(run, inbox, ledger)
     except S3Error as exc:
         raise SourceError(f"{definition.name}: {exc}") from exc

@@ -13,12 +13,12 @@ from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.compaction import committed_epochs
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.access import reading
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.listing.throttle import run_limits
-from dbt.adapters.mzs3.source.made import made_relations, read_tables
 from dbt.adapters.mzs3.source.purify import PinnedDefinition
 from dbt.adapters.mzs3.source.report import objects_hint, reset_hint, size_text
+from dbt.adapters.mzs3.source.run import source_session
+from dbt.adapters.mzs3.source.tables import read_tables, stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row
 
 OK = "ok"
@@ -95,10 +95,10 @@ class SourceStatus:
 def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStatus:
     """How the source stands now; waits for nobody, and writes nothing. Raises SourceError."""
     name, relations = definition.name, definition.relations
-    with reading(spark, name):
+    with source_session(spark, name):
         if not spark.catalog.tableExists(relations.ledger):
             return SourceStatus(name, NEVER)
-        ledger = Ledger(spark, made_relations(spark, definition))
+        ledger = Ledger(spark, stored_relations(spark, definition))
         epochs = ledger.epochs()
         found = first_row(ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY))
         committed = committed_epochs(ledger, epochs)
