@@ -360,15 +360,15 @@ class TestAProtocolThatIsWrong:
     def test_an_upload_whose_name_is_taken_is_aborted_before_that_is_decided(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        is_completed_or_ended = Effects._is_completed_or_ended
+        complete_or_abort = Effects._complete_or_abort
 
         def aborts(effects: Any, file: PendingFile) -> bool:
-            is_there = is_completed_or_ended(effects, file)
+            is_there = complete_or_abort(effects, file)
             if not is_there:
                 effects._prefix.abort(file.key, file.upload_id)
             return is_there
 
-        monkeypatch.setattr(Effects, "_is_completed_or_ended", aborts)
+        monkeypatch.setattr(Effects, "_complete_or_abort", aborts)
         found = intruded("a first export", recovering, store=STORES["ETags that tell nothing"])
         with pytest.raises(AssertionError, match="is another run's"):
             found.exhaustively(0, most_switches=3)

@@ -227,7 +227,7 @@ class TestAProtocolThatIsWrong:
             effects._prefix.write("_manifest.json", to_json(effects.pending.manifest))
             return True
 
-        monkeypatch.setattr(Effects, "has_written_manifest", write)
+        monkeypatch.setattr(Effects, "write_manifest", write)
         with pytest.raises(AssertionError, match="its manifest does not name"):
             exploration(LATE["a late overwrite"]).exhaustively(0, most_switches=2)
 

@@ -261,7 +261,7 @@ def test_a_driver_that_died_inside_the_commit_is_finished_by_the_next_run(
             return complete(place, file, **more)
 
         patch.setattr(effects, "complete", die_at_the_second)
-        patch.setattr(Commit, "_goes_forward_after", lambda *_: False)
+        patch.setattr(Commit, "_roll_back_unless_forward", lambda *_: False)
         patch.setattr(job, "_clean_up", lambda *_: None)
         with pytest.raises(Died):
             copy("select id from range(100)", f"s3://{bucket}/x", parts=3)

@@ -128,7 +128,7 @@ def test_a_second_attempt_computes_all_changes_anew(
 ) -> None:
     persist(BEFORE, 10, parts=None)
     steady = iter([False, True])
-    monkeypatch.setattr(upload_job, "written_at_once", lambda *_: next(steady))
+    monkeypatch.setattr(upload_job, "wrote_in_one_attempt", lambda *_: next(steady))
     persist(CHANGED, 20, parts=None)
     # What is left of the first one may be of other rows.
     assert computed() == 200

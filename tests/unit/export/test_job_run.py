@@ -82,7 +82,7 @@ def test_what_is_left_is_told_of_what_failed_and_of_what_was_stopped(
 
 
 def test_objects_that_may_be_of_somebody_else_are_told_after_all_the_rest() -> None:
-    failure = CommitError("S3 denied it", spared=("s3://b/p/part-0000-0001.csv",))
+    failure = CommitError("S3 denied it", unproven=("s3://b/p/part-0000-0001.csv",))
     told = str(_with_remains(EXPORT, failure, None, cancelled=False))
     assert "S3 denied it. No manifest names any file of this export" in told
     assert told.endswith("nothing else has written:\n  - s3://b/p/part-0000-0001.csv")

@@ -10,7 +10,7 @@ from support.s3.memory import MemoryS3, failure
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
-from dbt.adapters.mzs3.upload.destination import proof_of_writing, resolve_location
+from dbt.adapters.mzs3.upload.destination import prove_writing, resolve_location
 
 
 class Repeating(MemoryS3):
@@ -85,7 +85,7 @@ def test_an_upload_that_was_opened_once_is_not_looked_for(repeated: int) -> None
     s3 = Repeating(repeated)
     asked: list[str] = []
     s3.before = lambda action, key: asked.append(action)
-    with proof_of_writing(prefix(s3)) as upload_id:
+    with prove_writing(prefix(s3)) as upload_id:
         assert upload_id in s3.uploads
     assert s3.uploads == {}
     assert ("ListMultipartUploads" in asked) is (repeated > 0)
@@ -95,7 +95,7 @@ def test_an_upload_of_which_that_is_not_told_is_looked_for() -> None:
     s3 = MemoryS3()
     asked: list[str] = []
     s3.before = lambda action, key: asked.append(action)
-    with proof_of_writing(prefix(s3)):
+    with prove_writing(prefix(s3)):
         pass
     assert asked[-1] == "ListMultipartUploads"
 
@@ -109,5 +109,5 @@ def test_what_can_not_be_aborted_is_named() -> None:
 
     s3.before = before
     named = r"the upload upload 0 of x/_mzs3_\w+ of s3://b/x/_mzs3_\w+ stays open$"
-    with pytest.raises(S3Error, match=named), proof_of_writing(prefix(s3)):
+    with pytest.raises(S3Error, match=named), prove_writing(prefix(s3)):
         pass

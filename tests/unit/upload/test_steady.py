@@ -11,7 +11,7 @@ from pyspark import SparkStageInfo
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.upload import job as upload_job
-from dbt.adapters.mzs3.upload.job import has_computed_other_rows, written_at_once
+from dbt.adapters.mzs3.upload.job import has_computed_other_rows, wrote_in_one_attempt
 
 
 def told(attempt: int, done: int, failed: int = 0) -> SparkStageInfo:
@@ -36,7 +36,7 @@ def is_steady(
     spark: Any = SimpleNamespace()
     engine = SimpleNamespace(status_tracker=lambda _: Tracker(infos))
     monkeypatch.setattr(upload_job, "engine_of", lambda _: engine)
-    return written_at_once(spark, {5}, 12)
+    return wrote_in_one_attempt(spark, {5}, 12)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_without_a_task_or_a_scheduler_there_is_nothing_to_ask(
     spark: Any = SimpleNamespace()
     engine = SimpleNamespace(status_tracker=lambda _: Tracker([None]))
     monkeypatch.setattr(upload_job, "engine_of", lambda _: engine)
-    assert written_at_once(spark, set(), 0)
+    assert wrote_in_one_attempt(spark, set(), 0)
     engine = SimpleNamespace(status_tracker=lambda _: None)
     monkeypatch.setattr(upload_job, "engine_of", lambda _: engine)
-    assert written_at_once(spark, {5}, 12)
+    assert wrote_in_one_attempt(spark, {5}, 12)
 
 
 def test_why_spark_failed_a_job_of_other_rows_is_known() -> None:

@@ -141,8 +141,8 @@ class _Run:
             raise CopyError(f"{self.export.node}: {exc}") from exc
         except BaseException as exc:
             left = None
-            # With remains, the next run may need the uploads to go on.
-            if not (isinstance(exc, CommitError) and exc.remains):
+            # With leftovers, the next run may need the uploads to go on.
+            if not (isinstance(exc, CommitError) and exc.leftovers):
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
         result = self._committed(self.files, self.export.as_of)
@@ -227,16 +227,16 @@ def _with_remains(
     stopped = cancelled and not isinstance(exc, CommitError) and executor_error(exc) is None
     ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
     text = f"{export.node}: the export to {export.location.uri} {ended}"
-    if isinstance(exc, CommitError) and exc.remains:
-        listed = "".join(f"\n  - {problem}" for problem in exc.remains)
+    if isinstance(exc, CommitError) and exc.leftovers:
+        listed = "".join(f"\n  - {problem}" for problem in exc.leftovers)
         then = (
             "Remove nothing: the next run to this location puts in order what is left (where each "
             "run has a location of its own, set location to this one for a run):"
         )
         return CopyError(followed_by(text, f"{then}{listed}"))
     told = [] if left is None else [left]
-    if isinstance(exc, CommitError) and exc.spared:
-        listed = "".join(f"\n  - {uri}" for uri in exc.spared)
+    if isinstance(exc, CommitError) and exc.unproven:
+        listed = "".join(f"\n  - {uri}" for uri in exc.unproven)
         told.append(
             "No manifest names any file of this export; but objects of such names stay, as their "
             "ETags do not tell that this run has written them. Remove each that nothing else has "

@@ -24,7 +24,7 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
     Raises ConfigError when the expression fails, or gives no S3 location.
     """
     known = text if text.startswith(SCHEME) else joined_texts(text, as_of)
-    values = _evaluated(spark, node, text, as_of) if known is None else [known]
+    values = _evaluate(spark, node, text, as_of) if known is None else [known]
     value = values[0] if len(values) == 1 else None
     if not isinstance(value, str):
         what = f"{value!r}, which is no text"
@@ -38,7 +38,7 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
         raise ConfigError(node, [f"location {exc}"]) from exc
 
 
-def _evaluated(spark: SparkSession, node: str, text: str, as_of: int) -> list[Any]:
+def _evaluate(spark: SparkSession, node: str, text: str, as_of: int) -> list[Any]:
     """The values of the expression, of more than two only two; raises ConfigError if it fails."""
     try:
         spark.sql(
@@ -57,7 +57,7 @@ def _evaluated(spark: SparkSession, node: str, text: str, as_of: int) -> list[An
 
 
 @contextmanager
-def proof_of_writing(prefix: Prefix) -> Iterator[str]:
+def prove_writing(prefix: Prefix) -> Iterator[str]:
     """The id of an upload that is open, with a part, while the block runs, and then aborted.
 
     Raises S3Error, which names the missing permission.

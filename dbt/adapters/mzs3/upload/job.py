@@ -155,7 +155,7 @@ def _attempt(planned: PlannedRows, spec: WriteSpec) -> Uploads:
         with (
             unmeasured_batches(planned.rows.sparkSession) if assumed.narrow_rows else nullcontext()
         ):
-            found = reported(planned.ordered, replace(spec, packed=packed))
+            found = run_upload_job(planned.ordered, replace(spec, packed=packed))
     except SPARK_FAILURES as exc:
         error = executor_error(exc)
         if assumed.narrow_rows and error is not None and error.cause == WIDE_ROW:
@@ -175,7 +175,7 @@ def check_count(written: int, counted: int) -> None:
         )
 
 
-def reported(parts: DataFrame, spec: WriteSpec) -> Uploads:
+def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
     """Uploads the rows of `parts`, as `in_parts` makes them; raises what Spark raises.
 
     While it runs, Spark fails the job if it computes other rows than before.
@@ -194,7 +194,7 @@ def reported(parts: DataFrame, spec: WriteSpec) -> Uploads:
     files = [PendingFile.from_dict(report) for report in found if "stage" not in report]
     if any(task["tied"] for task in tasks):
         return Uploads(files, "equal hashes")
-    if not written_at_once(spark, {task["stage"] for task in tasks}, len(tasks)):
+    if not wrote_in_one_attempt(spark, {task["stage"] for task in tasks}, len(tasks)):
         return Uploads(files, "rows computed anew")
     return Uploads(files)
 
@@ -204,12 +204,12 @@ def has_computed_other_rows(failure: Exception) -> bool:
     return any(text in str(failure) for text in _OTHER_ROWS)
 
 
-def written_at_once(spark: SparkSession, stages: Collection[int], tasks: int) -> bool:
+def wrote_in_one_attempt(spark: SparkSession, stages: Collection[int], tasks: int) -> bool:
     """Whether so many tasks of a stage were all part of its first attempt.
 
     Spark makes another attempt only where rows that the stage reads were lost: then not all of
     its tasks have read the same. Yes where the scheduler is in another process, which can't be
-    asked: then what `reported` has Spark compare has to do. Raises SparkJobError if the scheduler
+    asked: then what `run_upload_job` has Spark compare has to do. Raises SparkJobError if the scheduler
     does not tell.
     """
     tracker = engine_of(spark).status_tracker(spark)

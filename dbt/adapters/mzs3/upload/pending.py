@@ -165,7 +165,7 @@ def complete(
         conditions.insert(0, {"IfMatch": instead_of})
     for condition in conditions:
         try:
-            answered = _answer(prefix, file, condition)
+            answered = _complete_once_free(prefix, file, condition)
         except AwsFailure as exc:
             refused = exc
         else:
@@ -189,7 +189,7 @@ def complete(
     raise refused
 
 
-def _answer(prefix: Prefix, file: PendingFile, condition: Mapping[str, str]) -> str:
+def _complete_once_free(prefix: Prefix, file: PendingFile, condition: Mapping[str, str]) -> str:
     """The ETag of the completed upload; waits while another request for the key is under way."""
     for pause in _PAUSES_S:
         try:

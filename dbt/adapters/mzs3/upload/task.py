@@ -58,7 +58,7 @@ def write_parts(
             rows = (unpacked(batch, spec.packed, 1) for batch in drop_checked_hash(rows))
         found = (run for batch in rows for run in runs(batch, spec.partition_by))
         try:
-            with contextlib.closing(_written(spec, found)) as reports:
+            with contextlib.closing(_write_runs(spec, found)) as reports:
                 yield from map(_report, reports)
         except TiedRowsError:
             tied = True  # to fail would have Spark try again, with the same rows
@@ -73,7 +73,7 @@ def _report(told: Mapping[str, object]) -> pa.RecordBatch:
     return pa.record_batch({"report": [json.dumps(told)]})
 
 
-def _written(spec: WriteSpec, found: Iterable[Run]) -> Generator[dict[str, object]]:
+def _write_runs(spec: WriteSpec, found: Iterable[Run]) -> Generator[dict[str, object]]:
     require_version()
     with Uploader(spec) as uploader:
         writer = None
@@ -95,7 +95,7 @@ def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, objec
     content = [field for i, field in enumerate(schema) if i not in spec.partition_by]
     rows = pa.RecordBatch.from_pylist([], schema=pa.schema(content))
     folder = (None,) * len(spec.partition_by)
-    return list(_written(spec, [Run(part=0, folder=folder, rows=rows)]))
+    return list(_write_runs(spec, [Run(part=0, folder=folder, rows=rows)]))
 
 
 class _Writer:
@@ -233,14 +233,14 @@ def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
             rows += batch.num_rows
             size += batch.nbytes
         if is_large or rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
-            yield from _joined(held)
+            yield from _join(held)
             rows = size = 0
         if is_large:
             yield batch
-    yield from _joined(held)
+    yield from _join(held)
 
 
-def _joined(held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _join(held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """The held batches as one, or none; empties `held`."""
     if not held:
         return []

@@ -60,7 +60,7 @@ def test_a_failure_of_any_kind_after_the_decision_is_not_told_as_if_nothing_were
     once(s3, "PutObject", "x/_manifest.json", no_thread)
     with pytest.raises(CommitError, match="can't start new thread") as raised:
         commit.run()
-    assert "the next run to this location finishes the export" in raised.value.remains[0]
+    assert "the next run to this location finishes the export" in raised.value.leftovers[0]
 
 
 def test_a_claim_whose_answer_was_lost_is_known_where_another_run_goes_on(s3: MemoryS3) -> None:
@@ -92,7 +92,7 @@ def test_uploads_of_a_claim_without_an_answer_are_aborted(s3: MemoryS3) -> None:
     s3.before = before
     with pytest.raises(CommitError) as raised:
         commit.run()
-    assert "_committing.json may be there" in raised.value.remains[0]
+    assert "_committing.json may be there" in raised.value.leftovers[0]
     assert not s3.uploads
 
 
@@ -114,7 +114,7 @@ def test_a_claim_that_took_effect_though_its_repetition_was_denied_is_told(s3: M
     s3.before = before
     with pytest.raises(CommitError, match="AccessDenied") as raised:
         commit.run()
-    assert "_committing.json may be there" in raised.value.remains[-1]
+    assert "_committing.json may be there" in raised.value.leftovers[-1]
     assert not s3.uploads
 
 
@@ -128,7 +128,7 @@ def test_a_claim_that_was_surely_refused_leaves_nothing(s3: MemoryS3) -> None:
     s3.before = before
     with pytest.raises(CommitError, match="AccessDenied") as raised:
         commit.run()
-    assert raised.value.remains == ()
+    assert raised.value.leftovers == ()
 
 
 def test_a_completion_that_is_refused_each_time_does_not_keep_the_location(s3: MemoryS3) -> None:
@@ -163,7 +163,7 @@ def test_a_commit_that_conflicts_with_another_request_each_time_is_told_as_undec
     s3.before = before
     with pytest.raises(CommitError, match="ConditionalRequestConflict") as raised:
         commit.run()
-    assert "the next run to this location finishes the export" in raised.value.remains[-1]
+    assert "the next run to this location finishes the export" in raised.value.leftovers[-1]
     s3.before = lambda action, key: None
     assert recover(prefix(s3), deletes=True).finished is not None
     assert sorted(s3.objects) == EXPORT
@@ -215,7 +215,7 @@ def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
     s3.before = before
     with pytest.raises(CommitError) as raised:
         commit.run()
-    assert [text.split(" failed")[0] for text in raised.value.remains] == [
+    assert [text.split(" failed")[0] for text in raised.value.leftovers] == [
         f"removing s3://b/{key}" for key in FILES
     ]
     s3.before = lambda action, key: None

@@ -193,7 +193,7 @@ def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
     s3.before = another_run
     with pytest.raises(CommitError, match="another run has committed an export") as raised:
         slow.run()
-    assert raised.value.remains == ()
+    assert raised.value.leftovers == ()
     assert seen(s3) == list(third)
     assert sorted(s3.objects) == ["x/_manifest.json", "x/part-0000-0001.csv"]
 

@@ -49,7 +49,7 @@ def test_a_single_file_that_can_not_get_its_manifest_waits_for_the_next_run(s3: 
     s3.before = refuse
     with pytest.raises(CommitError) as raised:
         commit.run()
-    [left] = raised.value.remains
+    [left] = raised.value.leftovers
     assert "may not name the new files yet: the next run to this location" in left
     s3.before = lambda action, key: None
     recover(prefix(s3), deletes=True)
@@ -74,7 +74,7 @@ def test_a_single_file_of_as_many_bytes_whose_upload_is_gone_is_taken_back(s3: M
     s3.uploads.clear()  # by a lifecycle rule
     with pytest.raises(CommitError, match="uploads of this run are gone") as raised:
         Commit(prefix(s3), pending, deletes=True).run()
-    assert raised.value.remains == ()
+    assert raised.value.leftovers == ()
     assert s3.objects == before
 
 
@@ -92,7 +92,7 @@ def test_a_single_file_whose_completion_is_refused_is_taken_back(s3: MemoryS3) -
         "committing s3://b/x/ failed: completing the upload of s3://b/x/all.csv failed: "
         "AccessDenied: No. (needs s3:PutObject)"
     )
-    assert raised.value.remains == ()
+    assert raised.value.leftovers == ()
     assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
     assert len(s3.objects["x/all.csv"]) == 10
 

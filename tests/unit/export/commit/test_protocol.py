@@ -15,8 +15,8 @@ from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import (
     CommitError,
     CommitIntent,
+    probe_comparing,
     read_intent,
-    tried_comparing,
 )
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
@@ -44,7 +44,7 @@ def test_a_refusal_takes_everything_back(s3: MemoryS3, action: str, key: str) ->
     once(s3, action, key, refuse("AccessDenied"))
     with pytest.raises(CommitError, match="AccessDenied") as raised:
         commit.run()
-    assert raised.value.remains == ()
+    assert raised.value.leftovers == ()
     assert s3.objects == {}
 
 
@@ -124,8 +124,8 @@ def test_what_something_else_has_written_stays(s3: MemoryS3, when: str, size: in
     with pytest.raises((LocationError, CommitError), match=r"another|not empty") as raised:
         commit.run()
     assert s3.objects[FILES[1]] == b"y" * size
-    spared = raised.value.spared if isinstance(raised.value, CommitError) else ()
-    assert bool(spared) == (when == "PutObject" and size == 10)
+    unproven = raised.value.unproven if isinstance(raised.value, CommitError) else ()
+    assert bool(unproven) == (when == "PutObject" and size == 10)
 
 
 def test_what_a_run_has_completed_goes_whatever_etag_the_store_gives_it(s3: MemoryS3) -> None:
@@ -134,7 +134,7 @@ def test_what_a_run_has_completed_goes_whatever_etag_the_store_gives_it(s3: Memo
     once(s3, "PutObject", "x/_manifest.json", refuse("AccessDenied"))
     with pytest.raises(CommitError, match="AccessDenied") as raised:
         commit.run()
-    assert (raised.value.remains, raised.value.spared) == ((), ())
+    assert (raised.value.leftovers, raised.value.unproven) == ((), ())
     assert not s3.objects
 
 
@@ -162,7 +162,7 @@ def test_what_an_undone_run_takes_for_somebody_elses_is_told_and_does_not_keep_t
     once(s3, "PutObject", "x/_manifest.json", replace_one)
     with pytest.raises(CommitError, match="AccessDenied") as raised:
         commit.run()
-    assert (raised.value.remains, raised.value.spared) == ((), (f"s3://b/{FILES[0]}",))
+    assert (raised.value.leftovers, raised.value.unproven) == ((), (f"s3://b/{FILES[0]}",))
     assert sorted(s3.objects) == ["x/_committing.json", FILES[0]]
     assert not recover(prefix(s3), deletes=True).used.allows(["part-0000-0001.csv"])
 
@@ -180,7 +180,7 @@ def test_files_that_another_run_is_still_removing_are_told_of(s3: MemoryS3) -> N
     once(s3, "CompleteMultipartUpload", FILES[2], undo)
     with pytest.raises(CommitError) as raised:
         commit.run()
-    assert raised.value.remains == ("files of this run at s3://b/x/, which another run removes",)
+    assert raised.value.leftovers == ("files of this run at s3://b/x/, which another run removes",)
 
 
 def test_what_lost_attempts_left_is_swept_under_the_claim(s3: MemoryS3) -> None:
@@ -341,7 +341,7 @@ def test_a_proof_that_another_run_came_across_proves_nothing_for_later(s3: Memor
     version = commit._held
     # Which the store then takes for the first one, as it should.
     once(s3, "PutObject", "x/_committing.json", s3.objects.clear)
-    assert not tried_comparing(prefix(s3), version)
+    assert not probe_comparing(prefix(s3), version)
     assert seen_comparing(prefix(s3)) is None
 
 

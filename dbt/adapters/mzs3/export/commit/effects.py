@@ -50,11 +50,11 @@ class Effects:
     def __init__(self, prefix: Prefix, pending: PendingExport) -> None:
         self._prefix = prefix
         self.pending = pending
-        self.spared: tuple[str, ...] = ()
-        """The keys of objects that `delete_visible` did not know to be this commit's."""
+        self.unproven: tuple[str, ...] = ()
+        """The keys of objects that `delete_visible` could not prove to be this commit's."""
         self.refusal: str | None = None
         """Why an upload could not be completed, and never will be."""
-        self._told: str | None = None  # the key that the refusal is about
+        self._refused_key: str | None = None  # the key that the refusal is about
         self.known = KnownEtags(is_amazon=is_amazon_s3(prefix))
         self._taken: set[str] = set()  # the keys of others' objects
 
@@ -93,9 +93,9 @@ class Effects:
 
     def complete_all(self) -> bool:
         """Complete the uploads in parallel; False if one is gone. Raises what S3 says."""
-        return all(map_concurrently(self.pending.files, self._is_completed))
+        return all(map_concurrently(self.pending.files, self._complete))
 
-    def _is_completed(self, file: PendingFile) -> bool:
+    def _complete(self, file: PendingFile) -> bool:
         in_place = self.pending.in_place
         try:
             return complete(self._prefix, file, instead_of=in_place, known=self.known) is not None
@@ -110,19 +110,19 @@ class Effects:
 
     def complete_for_another(self) -> bool:
         """As `complete_all`, for the commit of another run, which may still be going."""
-        return all(map_concurrently(self.pending.files, self._is_completed_or_ended))
+        return all(map_concurrently(self.pending.files, self._complete_or_abort))
 
-    def _is_completed_or_ended(self, file: PendingFile) -> bool:
-        """Whether the file is there; if not, nobody can complete its upload any more.
+    def _complete_or_abort(self, file: PendingFile) -> bool:
+        """Complete the upload, or abort it for good; whether the file is there.
 
         An upload that S3 refuses to complete is aborted, or no later run could use the location.
         But the other run may have completed it, and be about to write the manifest. One whose name
         is taken stays open until that is decided: by what is open, both know whose the object is.
         """
         try:
-            return self._is_completed(file)
+            return self._complete(file)
         except TakenError as exc:
-            self.refusal, self._told = str(exc), exc.key
+            self.refusal, self._refused_key = str(exc), exc.key
             return False
         except AwsFailure as exc:
             # Of the requests in there, this one alone is about the upload; the others only look.
@@ -130,17 +130,17 @@ class Effects:
             if asked != "CompleteMultipartUpload" or not was_surely_refused(exc):
                 raise
             doing = f"completing the upload of {self._prefix.uri_of(file.key)}"
-            self.refusal, self._told = describe(exc, doing, self._prefix.permissions), None
+            self.refusal, self._refused_key = describe(exc, doing, self._prefix.permissions), None
         found, verdict = self._look(file)
         if found is None or found.etag == self.pending.in_place:
-            self._end(file)
+            self._abort_refused(file)
             found, verdict = self._look(file)  # the other run may have come in between
         return verdict is not False
 
     def _look(self, file: PendingFile) -> tuple[ListedObject | None, bool | None]:
         return look(self._prefix, file, self.known, instead_of=self.pending.in_place)
 
-    def _end(self, file: PendingFile) -> None:
+    def _abort_refused(self, file: PendingFile) -> None:
         try:
             self._prefix.abort(file.key, file.upload_id)
         except AwsFailure as exc:
@@ -159,7 +159,7 @@ class Effects:
         manifest = _parsed(content)
         return manifest.get("run_id") == mine or mine in _named_by(manifest).values()
 
-    def has_written_manifest(self) -> bool:
+    def write_manifest(self) -> bool:
         """Write the manifest, by compare-and-set over the one that it replaces.
 
         This is what readers see. False if another one is there: a run that was taken for dead,
@@ -172,10 +172,10 @@ class Effects:
         except AwsFailure as exc:
             if error_code(exc) not in UNMET_CODES | CONFLICT_CODES and not is_missing(exc):
                 raise
-            return self._is_there_after(exc)
+            return self._is_written_despite(exc)
         return True
 
-    def _is_there_after(self, exc: Exception) -> bool:
+    def _is_written_despite(self, exc: Exception) -> bool:
         """Whether the manifest is this commit's all the same, as boto3 may have asked twice."""
         found = self._prefix.read_version(MANIFEST)
         if self._is_of_this(found[0] if found else None):
@@ -228,13 +228,13 @@ class Effects:
             return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
         visible = [found for found in visible if found.size == files[found.key].bytes]
         ours = [found.key for found in visible if is_file(found, files[found.key], self.known)]
-        self.spared = tuple(found.key for found in visible if found.key not in ours)
+        self.unproven = tuple(found.key for found in visible if found.key not in ours)
         return delete_all(self._prefix, ours)
 
-    def spared_beside(self, exc: BaseException) -> list[str]:
-        """The URIs of the spared, but for the one that the error tells of."""
-        told = exc.key if isinstance(exc, TakenError) else self._told
-        return [self._prefix.uri_of(key) for key in self.spared if key != told]
+    def unproven_beside(self, exc: BaseException) -> list[str]:
+        """The URIs of unproven objects, without the one that the error names."""
+        named = exc.key if isinstance(exc, TakenError) else self._refused_key
+        return [self._prefix.uri_of(key) for key in self.unproven if key != named]
 
     def overtaken(self) -> str:
         """The error for a run that another one was faster than."""

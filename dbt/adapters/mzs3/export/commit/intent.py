@@ -128,16 +128,16 @@ class UnansweredError(Exception):
 
 
 class CommitError(CopyError):
-    """A commit that failed; `remains` says what is left for the next run to finish or remove.
+    """A commit that failed; `leftovers` says what is left for the next run to finish or remove.
 
-    `spared` are the URIs of objects with names of its files that something else may have written.
+    `unproven` are the URIs of objects with its files' names that another writer may have put there.
     """
 
     def __init__(
-        self, reason: str, remains: Sequence[str] = (), spared: Sequence[str] = ()
+        self, reason: str, leftovers: Sequence[str] = (), unproven: Sequence[str] = ()
     ) -> None:
-        self.remains = tuple(remains)
-        self.spared = tuple(spared)
+        self.leftovers = tuple(leftovers)
+        self.unproven = tuple(unproven)
         super().__init__(reason)
 
 
@@ -214,7 +214,7 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
         raise ChangedError(changed) from exc
 
 
-def tried_comparing(prefix: Prefix, version: Version) -> bool:
+def probe_comparing(prefix: Prefix, version: Version) -> bool:
     """Whether the store compares before it writes, by two writes that it then refuses.
 
     They have the intent that is there. Where the store takes them, the last of two runs has the

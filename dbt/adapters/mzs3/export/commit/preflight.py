@@ -32,7 +32,7 @@ from dbt.adapters.mzs3.store.conditions import (
 )
 from dbt.adapters.mzs3.store.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
-from dbt.adapters.mzs3.upload.destination import proof_of_writing, prove_deleting
+from dbt.adapters.mzs3.upload.destination import prove_deleting, prove_writing
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload
@@ -80,7 +80,7 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
     elif on_existing == "overwrite":
         require_ours(prefix, existing)
         prove_deleting(prefix)
-    with proof_of_writing(prefix) as probe:
+    with prove_writing(prefix) as probe:
         reaper = UploadReaper(
             prefix,
             probe,
@@ -190,7 +190,7 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
                 f"of the one before it, nor could this one, which has exported nothing: {exc}"
             ) from exc
         except CommitError as exc:
-            listed = "".join(f"\n  - {problem}" for problem in exc.remains)
+            listed = "".join(f"\n  - {problem}" for problem in exc.leftovers)
             raise CopyError(
                 f"what an earlier run left at {prefix.uri} could not be removed:{listed}\nThe "
                 "next run to this location tries again"

@@ -20,9 +20,9 @@ from dbt.adapters.mzs3.export.commit.intent import (
     Version,
     close_intent,
     describe_failure,
+    probe_comparing,
     put_intent,
     read_intent,
-    tried_comparing,
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
@@ -104,13 +104,13 @@ class Commit:
             self._effects.require_free()
             self._claim()
             if self._compares is None:
-                self._compares = tried_comparing(self._prefix, self._held)
+                self._compares = probe_comparing(self._prefix, self._held)
             if not self._compares:
                 self._require_held()
             self._effects.require_unchanged()
             self._complete_and_decide(once_claimed)
         except BaseException as exc:
-            if not self._goes_forward_after(exc):
+            if not self._roll_back_unless_forward(exc):
                 raise
             if self._version is None:
                 return  # the run that has made this export visible cleans up
@@ -236,40 +236,42 @@ class Commit:
             whole = self.pending.in_place is not None or self._effects.complete_for_another()
         self._change("forward" if whole else "back", shared=whole)
 
-    def _goes_forward_after(self, exc: BaseException) -> bool:
-        """After a failure: roll back, unless another run has decided forward; whether it has."""
+    def _roll_back_unless_forward(self, exc: BaseException) -> bool:
+        """After a failure: roll back and raise; True if the commit was decided forward."""
         try:
-            if self._has_claimed(exc):
+            if self._find_claim(exc):
                 # What is decided stays so until it is known to be impossible.
-                if self._held.intent.state == "forward" or self._went_forward():
+                if self._held.intent.state == "forward" or self._decide_back_unless_forward():
                     return True
-                problems = self._undone()
+                problems = self._undo()
             elif not self._effects.is_visible():
                 problems = []
             else:
                 return True
         except (UnansweredError, *AwsFailure) as second:
-            problems = self._undecided(second) if self._version else self._left_by(exc)
+            problems = (
+                self._abort_undecided(second) if self._version else self._abort_unclaimed(exc)
+            )
         except Exception as second:  # noqa: BLE001 - the first failure is the one to tell
             may_be = f"{second}; files that this run has completed may be there"
             problems = [may_be] if self._version else []
-        remains = [*problems, *self._effects.spared_beside(exc)]
-        if isinstance(exc, LocationError) and not remains:
+        leftovers = [*problems, *self._effects.unproven_beside(exc)]
+        if isinstance(exc, LocationError) and not leftovers:
             raise exc
         if isinstance(exc, Exception):
             raise self._failed(exc, problems) from exc
         return False
 
-    def _failed(self, exc: Exception, remains: list[str]) -> CommitError:
+    def _failed(self, exc: Exception, leftovers: list[str]) -> CommitError:
         reason = describe_failure(exc, f"committing {self._prefix.uri}")
-        return CommitError(reason, remains, self._effects.spared_beside(exc))
+        return CommitError(reason, leftovers, self._effects.unproven_beside(exc))
 
-    def _left_by(self, exc: BaseException) -> list[str]:
+    def _abort_unclaimed(self, exc: BaseException) -> list[str]:
         """What a claim without an answer may have left."""
         may_be = f"{self._prefix.uri}{COMMITTING} may be there, and is then ended by the next run"
         return [*self._effects.abort(), may_be] if isinstance(exc, UnansweredError) else []
 
-    def _has_claimed(self, exc: BaseException) -> bool:
+    def _find_claim(self, exc: BaseException) -> bool:
         """Whether the intent was written; without an answer to its PUT, by reading it."""
         if self._version is None and not isinstance(exc, LocationError):
             found = read_intent(self._prefix)
@@ -277,7 +279,7 @@ class Commit:
                 self._version = found
         return self._version is not None
 
-    def _went_forward(self) -> bool:
+    def _decide_back_unless_forward(self) -> bool:
         """Decide back, unless another run has decided; whether that one decided forward."""
         if self._effects.is_visible():
             return True
@@ -295,7 +297,7 @@ class Commit:
         self._version = found
         return found.intent.state == "forward"
 
-    def _undone(self) -> list[str]:
+    def _undo(self) -> list[str]:
         """Roll back, if that is decided; what could not be undone, or what another run undoes."""
         intent = self._held.intent
         if intent.state != "back":
@@ -305,7 +307,7 @@ class Commit:
         theirs = f"files of this run at {self._prefix.uri}, which another run removes"
         return [*self._effects.abort(), theirs]
 
-    def _undecided(self, second: Exception) -> list[str]:
+    def _abort_undecided(self, second: Exception) -> list[str]:
         cause = second.cause if isinstance(second, UnansweredError) else second
         text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
         # Where an upload is gone, or a name taken, no other run can go forward either.
@@ -319,7 +321,7 @@ class Commit:
         """Write the manifest, once all files are there. Raises what S3 says."""
         if self.pending.in_place is not None:
             self._require_forward()
-        if not self._effects.has_written_manifest():
+        if not self._effects.write_manifest():
             raise _LostError(self._effects.overtaken())
 
     def _require_forward(self) -> None:
@@ -356,10 +358,10 @@ class Commit:
             if self._effects.is_visible():
                 return
             if isinstance(exc, _LostError) or (mine and was_surely_refused(exc)):
-                if self._went_forward():
+                if self._decide_back_unless_forward():
                     self._make_visible_with_another()
                     return
-                left = self._undone()
+                left = self._undo()
         raise self._failed(exc, left) from exc
 
     def _close(self) -> None:
@@ -389,7 +391,7 @@ class Commit:
         if problems:
             return problems
         used = self._held.intent.used
-        if self._effects.spared or (self._held.intent.shared and self.pending.in_place is None):
+        if self._effects.unproven or (self._held.intent.shared and self.pending.in_place is None):
             used = used.without(self._effects.names())
         try:
             close_intent(self._prefix, self._held, self._writer, used, deletes=self._deletes)

@@ -27,8 +27,8 @@ from dbt.adapters.mzs3.store.failures import AwsFailure, explained
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, map_concurrently
 from dbt.adapters.mzs3.text import followed_by
-from dbt.adapters.mzs3.upload.destination import proof_of_writing
-from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, check_count, reported
+from dbt.adapters.mzs3.upload.destination import prove_writing
+from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, check_count
 from dbt.adapters.mzs3.upload.pending import KnownEtags, PendingFile, TakenError, complete
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 from dbt.adapters.mzs3.upload.spec import WriteSpec
@@ -110,7 +110,7 @@ def upload(
             F.sum(F.greatest(F.col(DIFF), F.lit(0))).alias("additions"),
             F.sum(F.greatest(-F.col(DIFF), F.lit(0))).alias("retractions"),
         )
-        uploads = reported(rows, spec)
+        uploads = run_upload_job(rows, spec)
         files = uploads.files
         if uploads.refuted is None:
             found = observed(counted)
@@ -213,7 +213,7 @@ def left_by_tasks(prefix: Prefix, folder: str) -> str | None:
     """Abort what tasks have open, until none opens more; None, or what may be left."""
     there = below(prefix, folder)
     try:
-        with proof_of_writing(there) as probe:
+        with prove_writing(there) as probe:
             return UploadReaper(there, probe, take_over=True).abort_until_idle()
     except S3Error as exc:
         return (
