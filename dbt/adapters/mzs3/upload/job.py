@@ -209,8 +209,8 @@ def wrote_in_one_attempt(spark: SparkSession, stages: Collection[int], tasks: in
 
     Spark makes another attempt only where rows that the stage reads were lost: then not all of
     its tasks have read the same. Yes where the scheduler is in another process, which can't be
-    asked: then what `run_upload_job` has Spark compare has to do. Raises SparkJobError if the scheduler
-    does not tell.
+    asked: there Spark's own comparison (`_COMPARED`) has to do. Raises SparkJobError if the
+    scheduler has no answer.
     """
     tracker = engine_of(spark).status_tracker(spark)
     if tracker is None or not stages:

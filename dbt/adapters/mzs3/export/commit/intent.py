@@ -130,7 +130,7 @@ class UnansweredError(Exception):
 class CommitError(CopyError):
     """A commit that failed; `leftovers` says what is left for the next run to finish or remove.
 
-    `unproven` are the URIs of objects with its files' names that another writer may have put there.
+    `unproven` are the URIs of objects with its files' names that may be another writer's.
     """
 
     def __init__(
