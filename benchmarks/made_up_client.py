@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import cloudpickle
 
-from dbt.adapters.mzs3.formats.read.columns import arrow_type
 from dbt.adapters.mzs3.ledger import rows_table
 from dbt.adapters.mzs3.source import fetch, idle, pinning
 from dbt.adapters.mzs3.source.executor import listing
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.source.listing import scan
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.types.table import arrow_type
 
 PREFIX = "orders/"
 SIZE = 1000

@@ -43,6 +43,7 @@ SHIPPED = (
     "shard/batch",
     "shard/codec",
     "shard/types.py",
+    "types",
     "errors.py",
     "names.py",
     "text.py",
@@ -50,8 +51,8 @@ SHIPPED = (
 )
 # Each room imports from those before it; features, which come last, not from each other.
 ROOMS = (
-    *("text", "errors", "names", "worker", "arrow", "options", "store", "formats", "spark"),
-    *("submit", "rows", "events", "upload", "ledger"),
+    *("text", "errors", "names", "worker", "types", "arrow", "options", "store", "formats"),
+    *("spark", "submit", "rows", "events", "upload", "ledger"),
 )
 FEATURES = ("export", "source", "shard")
 FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}

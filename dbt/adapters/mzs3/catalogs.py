@@ -15,11 +15,11 @@ from dbt.adapters.spark.relation import SparkRelation
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.mzs3.project.sources import functions_of, schema_of
+from dbt.adapters.mzs3.types.table import type_named
 
 if TYPE_CHECKING:
     import agate
 
-_SQL_TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _OF_ICEBERG = "table_type=ICEBERG"
 _ROWS = "stats:rows:"
 
@@ -106,7 +106,8 @@ class CatalogAdapter(SparkAdapter):
         columns: list[SparkColumn] = super().parse_columns_from_information(relation)
         for number, column in enumerate(columns, start=1):
             column.column_index = number
-            column.dtype = _SQL_TYPES.get(column.dtype, column.dtype)
+            row = type_named(column.dtype)
+            column.dtype = row.name if row else column.dtype
         return columns
 
     def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:

@@ -54,13 +54,13 @@ from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.tables import load_seed, schema_names
 from dbt.adapters.mzs3.store.check import check_connection
+from dbt.adapters.mzs3.types.table import fits_bigint
 
 if TYPE_CHECKING:
     import agate
 
 logger = AdapterLogger("mzs3")
 
-_MAX_BIGINT = 2**63
 _OF_GRANTS = re.compile(r"\s*(?:show\s+)?(?:grants?|revoke)\b", re.IGNORECASE)
 _SYNTAX_ERROR = "SQLSTATE: 42601"
 _ABOUT_GRANTS = (
@@ -308,7 +308,7 @@ class Mzs3Adapter(CatalogAdapter):
     def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
         """`bigint`, or `decimal(38,0)` where a value of the column needs it."""
         values = agate_table.columns[col_idx].values_without_nulls()
-        fits = all(-_MAX_BIGINT <= value < _MAX_BIGINT for value in values)
+        fits = all(map(fits_bigint, values))
         return "bigint" if fits else "decimal(38,0)"
 
     @classmethod

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-BITS = {pa.bool_(): 1, pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.date32(): 32}
+from dbt.adapters.mzs3.types.table import TYPES
+
+BITS = {row.sent: row.bits for row in TYPES if row.bits}
 """Types that are sent in the bits of a `bigint`, and how many their values take."""
 LANE_BITS = 63  # without the sign
 MAX_DOUBLE_DIGITS = 15

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.spark.run_table import RunTable
 from dbt.adapters.mzs3.spark.sql import qualified_name
+from dbt.adapters.mzs3.types.table import OF_PYTHON, arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,10 +42,12 @@ class RecordedRun:
     on_existing: str
 
 
-_TYPES = {"str": pa.string(), "int": pa.int64(), "int | None": pa.int64()}
 _MOMENTS = dict.fromkeys(("started", "ended"), pa.timestamp("ms", "UTC"))
 _COLUMNS = pa.schema(
-    (column.name, _MOMENTS.get(column.name, _TYPES[str(column.type)]))
+    (
+        column.name,
+        _MOMENTS.get(column.name, arrow_type(OF_PYTHON[str(column.type).removesuffix(" | None")])),
+    )
     for column in fields(RecordedRun)
 )
 

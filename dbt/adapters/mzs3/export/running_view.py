@@ -23,6 +23,7 @@ from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.export.progress import Snapshot
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier, text_sql
 from dbt.adapters.mzs3.spark.tables import change_view
+from dbt.adapters.mzs3.types.table import OF_PYTHON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,9 +68,8 @@ class RunningCopy:
 
 
 _MOMENTS = ("started", "updated")
-_SPARK_TYPES = {"str": "string", "int": "bigint", "float": "double"}
 _COLUMNS = {
-    column.name: _SPARK_TYPES[str(column.type).removesuffix(" | None")]
+    column.name: OF_PYTHON[str(column.type).removesuffix(" | None")]
     for column in fields(RunningCopy)
 }
 

@@ -24,37 +24,15 @@ from dbt.adapters.mzs3.formats.write.format import (
 from dbt.adapters.mzs3.names import namesakes, shown_namesakes
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain, readable
 from dbt.adapters.mzs3.spark.sql import field_sql, shown_name, text_sql
+from dbt.adapters.mzs3.types.calendar import DAY
+from dbt.adapters.mzs3.types.table import type_named
 
 # Of a type that Spark has: what PySpark says, and what a Spark Connect server says.
 _NO_TYPE = ("CANNOT_PARSE_DATATYPE", "UNSUPPORTED_OPERATION")
 _PRECISE = re.compile(r"\btimestamp(?:_ntz|_ltz)?\([7-9]\)")
 INTERVALS = (T.YearMonthIntervalType, T.DayTimeIntervalType, T.CalendarIntervalType)
-_MICROS_IN_A_DAY = 86_400_000_000
 _SECONDS = "decimal(19, 6)"  # of any bigint of microseconds
 
-# Of which each value has one text, that can name a folder.
-FOLDER_TYPES = (
-    T.BooleanType,
-    T.IntegralType,
-    T.DecimalType,
-    T.StringType,
-    T.CharType,
-    T.VarcharType,
-    T.DateType,
-    T.TimestampType,
-    T.TimestampNTZType,
-)
-_EXPORTED_TYPES = (
-    *FOLDER_TYPES,
-    *INTERVALS,
-    T.NullType,
-    T.FractionalType,
-    T.BinaryType,
-    T.TimeType,
-    T.VariantType,
-    T.ArrayType,
-    T.MapType,
-)
 # Of a second's fraction, in PostgreSQL's times.
 _TIME_DIGITS = 6
 # Else a variant's instants, and so the files, would be different in another session.
@@ -70,7 +48,7 @@ def interval_parts(value: str, kind: T.DataType) -> str:
         if kind.startField != T.DayTimeIntervalType.DAY:
             return _parts(value, "0", "0", micros)
         # A day of this type is 24 hours; PostgreSQL writes the same literal in days too.
-        return _parts(value, "0", f"extract(DAY FROM {value})", f"{micros} % {_MICROS_IN_A_DAY}L")
+        return _parts(value, "0", f"extract(DAY FROM {value})", f"{micros} % {DAY}L")
     return _calendar_parts(value)
 
 
@@ -287,7 +265,7 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
             "the digits behind the microsecond; select it as a string, or as "
             f"time({_TIME_DIGITS})"
         )
-    elif not isinstance(kind, _EXPORTED_TYPES):
+    elif type_named(kind.typeName()) is None:
         yield (
             f"column {path} has the type {kind.simpleString()}, which an export can't write; "
             "select it as another type, such as string or binary"

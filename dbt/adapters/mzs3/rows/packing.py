@@ -6,14 +6,7 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.arrow.packed import BITS, LANE_BITS, MAX_DOUBLE_DIGITS, PackedColumn
-
-_IN_BITS: dict[type[T.DataType], pa.DataType] = {
-    T.BooleanType: pa.bool_(),
-    T.ByteType: pa.int8(),
-    T.ShortType: pa.int16(),
-    T.IntegerType: pa.int32(),
-    T.DateType: pa.date32(),
-}
+from dbt.adapters.mzs3.types.table import row_of
 
 
 def packed_columns(schema: T.StructType) -> tuple[list[str], tuple[PackedColumn, ...]]:
@@ -70,8 +63,8 @@ def _unpacked(name: str, kind: T.DataType, column: PackedColumn) -> str:
 
 def _lanes(schema: T.StructType) -> list[dict[str, tuple[pa.DataType, int]]]:
     """Columns that share a `bigint`, with their types and first bits; each has at least two."""
-    types = ((field.name, _IN_BITS.get(type(field.dataType))) for field in schema.fields)
-    narrow = [(name, kind) for name, kind in types if kind is not None]
+    rows = ((field.name, row_of(field.dataType.typeName())) for field in schema.fields)
+    narrow = [(name, row.sent) for name, row in rows if row.bits]
     lanes: list[dict[str, tuple[pa.DataType, int]]] = []
     used: list[int] = []
     for name, kind in sorted(narrow, key=lambda column: -BITS[column[1]]):

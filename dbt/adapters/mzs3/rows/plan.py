@@ -11,8 +11,9 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.write.format import HASH_COLUMN, PART_COLUMN
 from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, only_if_narrow
-from dbt.adapters.mzs3.rows.columns import FOLDER_TYPES, order_keys
+from dbt.adapters.mzs3.rows.columns import order_keys
 from dbt.adapters.mzs3.rows.packing import packed_columns
+from dbt.adapters.mzs3.types.table import type_named
 
 MAX_PARTS = 10_000
 _FIRST = "_mz_first"
@@ -115,7 +116,8 @@ def partition_problems(schema: T.StructType, partition_by: Sequence[str]) -> lis
             f"partition_by names {', '.join(unknown)}, but the columns are {', '.join(names)}"
         )
     for field in schema.fields:
-        if field.name in partition_by and not isinstance(field.dataType, FOLDER_TYPES):
+        row = type_named(field.dataType.typeName())
+        if field.name in partition_by and not (row and row.names_folders):
             problems.append(
                 f"partition_by names {field.name}, whose type {field.dataType.simpleString()} has "
                 "no one text for a folder; cast it, to string for example"

@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.types.calendar import DAY, HOUR, SECOND
 
 DIFF = "d"
 # So many copies of a row are made at once, and so often.
@@ -182,7 +183,6 @@ def _part_of(key: Column, low: int, high: int) -> Column:
 
 
 _UUID = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
-_SECOND, _HOUR, _DAY = 1_000_000, 3_600_000_000, 86_400_000_000  # microseconds
 _SECONDS = "decimal(18, 6)"
 _NANOS = 1_000_000_000  # in a second
 
@@ -283,10 +283,10 @@ def _interval(parts: Column, data_type: T.DataType) -> Column:
     months, days, micros = (parts.getField(name) for name in ("months", "days", "micros"))
     if isinstance(data_type, T.YearMonthIntervalType):
         return F.make_ym_interval(F.lit(0), months).cast(data_type)
-    whole_days = F.call_function("div", micros, F.lit(_DAY))
-    rest = micros - whole_days * _DAY
-    hours = F.call_function("div", rest, F.lit(_HOUR)).cast("int")
-    seconds = ((rest - hours * _HOUR).cast("decimal(20, 0)") / _SECOND).cast(_SECONDS)
+    whole_days = F.call_function("div", micros, F.lit(DAY))
+    rest = micros - whole_days * DAY
+    hours = F.call_function("div", rest, F.lit(HOUR)).cast("int")
+    seconds = ((rest - hours * HOUR).cast("decimal(20, 0)") / SECOND).cast(_SECONDS)
     if isinstance(data_type, T.DayTimeIntervalType):
         days = (days + whole_days).cast("int")
         return F.make_dt_interval(days, hours, F.lit(0), seconds).cast(data_type)

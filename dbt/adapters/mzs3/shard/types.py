@@ -10,11 +10,11 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from dbt.adapters.mzs3.types.table import MAX_DIGITS
+
 BatchEncoding = Literal["dual", "structured", "codec"]
 BATCH_ENCODINGS: tuple[BatchEncoding, ...] = get_args(BatchEncoding)
 """How a batch's files hold rows: `codec` as messages, `structured` as columns, `dual` as both."""
-
-DIGITS = 38  # of a numeric at most, before and after the point together
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class Type:
 
     def __post_init__(self) -> None:
         if self.name == "numeric":
-            if not (0 < self.precision <= DIGITS and 0 <= self.scale <= self.precision):
+            if not (0 < self.precision <= MAX_DIGITS and 0 <= self.scale <= self.precision):
                 raise ValueError(
                     f"numeric({self.precision},{self.scale}) is no type; a numeric has 1 to "
-                    f"{DIGITS} digits, and no more of them after the point"
+                    f"{MAX_DIGITS} digits, and no more of them after the point"
                 )
         elif self.name not in SCALARS and self.name not in CONTAINERS:
             raise ValueError(f"{self.name!r} is no type of shards")

@@ -33,6 +33,7 @@ SHIPPED = (
     "shard.batch",
     "shard.codec",
     "shard.types",
+    "types",
     "errors",
     "names",
     "text",

@@ -12,17 +12,13 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
+from dbt.adapters.mzs3.types.table import sql_of
 
-_SQL_TYPES = {
-    pa.string(): "string",
-    pa.int64(): "bigint",
-    pa.timestamp("ms", "UTC"): "timestamp_ltz",
-}
 _PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
 
 
 class RunTable:
-    """A table of the schema (`schema` or `catalog.schema`), with columns of types in _SQL_TYPES.
+    """A table of the schema (`schema` or `catalog.schema`), with columns in Arrow's types.
 
     Creating this object creates a missing table: at the beginning of a run, as a user who presses
     Ctrl-C waits for its end. Raises what Spark raises, and SparkJobError where the name is that of
@@ -74,7 +70,7 @@ class RunTable:
 
     def _make(self, columns: pa.Schema, comment: str) -> None:
         listed = ", ".join(
-            f"{quote_identifier(column.name)} {_SQL_TYPES[column.type]}" for column in columns
+            f"{quote_identifier(column.name)} {sql_of(column.type)}" for column in columns
         )
         try:
             self._spark.sql(

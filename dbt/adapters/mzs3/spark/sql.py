@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from dbt.adapters.mzs3.types.table import fits_bigint
+
 _PLAIN = re.compile(r"\w+")
 _ESCAPES = str.maketrans(
     {
@@ -21,7 +23,6 @@ _ESCAPES = str.maketrans(
     }
 )
 
-_BIGINT = 2**63
 
 PARQUET, DELTA, ICEBERG = TABLE_FORMATS = ("parquet", "delta", "iceberg")
 """The formats of tables that hold what the adapter keeps in Spark, as SQL names them."""
@@ -93,7 +94,7 @@ def bind(sql: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
             continue
         name = f"p{len(passed)}"
         marks.append(f":{name}")
-        if isinstance(value, int) and not -_BIGINT <= value < _BIGINT:
+        if isinstance(value, int) and not fits_bigint(value):
             value = Decimal(value)
         plain = value is None or isinstance(value, (int, float, Decimal, str, bytes))
         passed[name] = value if plain else str(value)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from dbt.adapters.mzs3.formats.read.columns import arrow_type
 from dbt.adapters.mzs3.formats.read.typed import can_be_read_as, convert_typed, own_type
+from dbt.adapters.mzs3.types.table import arrow_type
 
 DAY_NS = 86_400 * 10**9
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

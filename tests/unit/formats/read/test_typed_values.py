@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.formats.read.columns import Column, arrow_type
+from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.format import RecordField
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem, ObjectError
 from dbt.adapters.mzs3.formats.read.typed import (
@@ -20,6 +20,7 @@ from dbt.adapters.mzs3.formats.read.typed import (
     positions_of,
     typed_records,
 )
+from dbt.adapters.mzs3.types.table import arrow_type
 
 UTC = timezone.utc
 D = Decimal

@@ -14,12 +14,13 @@ from support.source import fields, json_lines
 
 from dbt.adapters.mzs3.formats.read import convert as conversions
 from dbt.adapters.mzs3.formats.read.chunks import Chunks
-from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout, arrow_type
+from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good
 from dbt.adapters.mzs3.formats.read.csv import Decoder
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.formats.read.typed import typed_records
+from dbt.adapters.mzs3.types.table import arrow_type
 
 REFUSED = "refused"
 DAYS = [

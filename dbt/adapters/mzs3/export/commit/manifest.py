@@ -17,28 +17,13 @@ from dbt.adapters.mzs3.formats.write.registry import FORMATS
 from dbt.adapters.mzs3.store.failures import explained
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
+from dbt.adapters.mzs3.types.table import row_of
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload
 
 MANIFEST = "_manifest.json"
 
-# Redshift's names of Spark's types, as UNLOAD … MANIFEST VERBOSE writes them.
-_REDSHIFT_TYPES: dict[type[T.DataType], str] = {
-    T.BooleanType: "boolean",
-    T.ByteType: "smallint",
-    T.ShortType: "smallint",
-    T.IntegerType: "integer",
-    T.LongType: "bigint",
-    T.FloatType: "real",
-    T.DoubleType: "double precision",
-    T.DecimalType: "numeric",
-    T.DateType: "date",
-    T.TimeType: "time without time zone",
-    T.TimestampType: "timestamp with time zone",
-    T.TimestampNTZType: "timestamp without time zone",
-    T.BinaryType: "binary varying",
-}
 # As many as a page of a listing has.
 _COUNTED = 1000
 
@@ -105,7 +90,7 @@ def schema_of(schema: T.StructType) -> dict[str, Any]:
     elements = []
     for field in schema.fields:
         kind = field.dataType
-        base: dict[str, str | int] = {"base": _REDSHIFT_TYPES.get(type(kind), "character varying")}
+        base: dict[str, str | int] = {"base": row_of(kind.typeName()).redshift}
         if isinstance(kind, T.DecimalType):
             base |= {"precision": kind.precision, "scale": kind.scale}
         elements.append({"name": field.name, "type": base, "spark_type": kind.simpleString()})

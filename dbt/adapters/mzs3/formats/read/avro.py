@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.read.columns import MAX_PRECISION
 from dbt.adapters.mzs3.formats.read.convert import WIDE_DIGITS
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError, shown
 from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, kind_in
 from dbt.adapters.mzs3.formats.read.stream import Read, as_file
 from dbt.adapters.mzs3.formats.read.typed import FIX_FILE, TypedFile, other_file, own_type
+from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
 # A batch ends with whichever of these is reached first.
 BATCH_RECORDS = 4096
@@ -250,7 +250,7 @@ def _decimal_field(name: str, base: str, precision: Any, scale: Any) -> AvroFiel
         return AvroField(name, base, "binary", pa.binary())
     own = f"decimal({precision},{scale})"
     words = f"{base} ({own})"
-    if precision > MAX_PRECISION:
+    if precision > MAX_DIGITS:
         return AvroField(name, words, None, None)
     return AvroField(name, words, own, pa.decimal256(WIDE_DIGITS, scale), scale)
 

@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.names import folded, namesakes
+from dbt.adapters.mzs3.types.table import (
+    MAX_DIGITS,
+    TYPES,
+    arrow_type,
+    decimal_parameters,
+    type_named,
+)
 
 RESERVED_PREFIX = "_mz_"
 # Not `_mz_problem`: users never see it.
 PROBLEM_COLUMN = "mz_problem"
 
-MAX_PRECISION = 38
-
-ARROW_TYPES = {
-    "string": pa.string(),
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "binary": pa.binary(),
-}
-
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
-
-# Spark's other spellings of the same types.
-_SYNONYMS = {
-    "byte": "tinyint",
-    "short": "smallint",
-    "integer": "int",
-    "long": "bigint",
-    "real": "float",
-    "timestamp_ltz": "timestamp",
-}
-
-_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
-
-SUPPORTED_TYPES = ", ".join(ARROW_TYPES).replace("double", "double, decimal(p,s)")
+DECLARED_TYPES = [row.name for row in TYPES if row.is_declared]
+SUPPORTED_TYPES = ", ".join(DECLARED_TYPES).replace("decimal", "decimal(p,s)")
 
 
 @dataclass(frozen=True)
@@ -62,29 +39,20 @@ def canonical_type(text: str) -> str:
     Raises ValueError, whose text lists what is supported.
     """
     lowered = text.strip().lower()
-    name = _SYNONYMS.get(lowered, lowered)
-    if name in ARROW_TYPES:
-        return name
-    decimal = _DECIMAL.fullmatch(lowered)
-    if decimal is None:
-        raise ValueError(
-            f"type {text} is not supported by s3_csv_source; supported are {SUPPORTED_TYPES}"
-        )
-    # Spark's own defaults: decimal is decimal(10,0), decimal(p) is decimal(p,0).
-    precision, scale = int(decimal.group(1) or 10), int(decimal.group(2) or 0)
-    if not 1 <= precision <= MAX_PRECISION:
-        raise ValueError(f"type {text}: the precision must be from 1 to {MAX_PRECISION}")
+    parameters = decimal_parameters(lowered)
+    if parameters is None:
+        row = type_named(lowered)
+        if row is None or not row.is_declared:
+            raise ValueError(
+                f"type {text} is not supported by s3_csv_source; supported are {SUPPORTED_TYPES}"
+            )
+        return row.name
+    precision, scale = parameters
+    if not 1 <= precision <= MAX_DIGITS:
+        raise ValueError(f"type {text}: the precision must be from 1 to {MAX_DIGITS}")
     if scale > precision:
         raise ValueError(f"type {text}: the scale must not be greater than the precision")
     return f"decimal({precision},{scale})"
-
-
-def arrow_type(data_type: str) -> pa.DataType:
-    """The Arrow type that Spark's `mapInArrow` expects for a canonical type."""
-    if data_type in ARROW_TYPES:
-        return ARROW_TYPES[data_type]
-    precision, scale = re.findall(r"\d+", data_type)
-    return pa.decimal128(int(precision), int(scale))
 
 
 def arrow_schema(columns_ddl: str) -> pa.Schema:

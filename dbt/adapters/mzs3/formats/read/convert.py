@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import cast_by_form, data_of, null_where, running_total
-from dbt.adapters.mzs3.formats.read.columns import INTEGERS, arrow_type
+from dbt.adapters.mzs3.formats.read.columns import INTEGERS
 from dbt.adapters.mzs3.formats.read.times import to_date, to_timestamp, to_timestamp_at_once
+from dbt.adapters.mzs3.types.table import arrow_type
 
 # pyarrow reckons modulo 2**128, or 2**256 in a decimal256, and does not look for overflow: it
 # reads 400000000000000000000 as a decimal(38,18) of 59717633079061536536.625392568231788544.

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.formats.read.chunks import (
     is_plain,
     parse,
 )
-from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, RecordLayout, arrow_type
+from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.compression import plain_reader
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good, is_special
 from dbt.adapters.mzs3.formats.read.encoding import invalid_utf8, utf8_reader, width_in
@@ -57,6 +57,7 @@ from dbt.adapters.mzs3.formats.read.stream import Read
 from dbt.adapters.mzs3.formats.read.times import require_year
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.types.table import arrow_type
 
 FIRST_READ_BYTES = 64 * 1024
 

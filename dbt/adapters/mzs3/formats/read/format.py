@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.formats.read.chunks import RecordTooLarge
-from dbt.adapters.mzs3.formats.read.columns import Column, arrow_type
+from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8, readable_text
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.formats.read.stream import ObjectReader
+from dbt.adapters.mzs3.types.table import arrow_type
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

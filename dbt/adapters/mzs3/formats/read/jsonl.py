@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.formats.read.chunks import (
     Chunks,
     RecordTooLarge,
 )
-from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, arrow_type
+from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column
 from dbt.adapters.mzs3.formats.read.compression import plain_reader
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8
@@ -58,6 +58,7 @@ from dbt.adapters.mzs3.formats.read.object_error import (
 )
 from dbt.adapters.mzs3.formats.read.stream import Read
 from dbt.adapters.mzs3.formats.read.typed import VOID
+from dbt.adapters.mzs3.types.table import arrow_type
 
 FIRST_READ_BYTES = 64 * 1024
 PART_BYTES = 64 * 1024

@@ -12,11 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import cast_by_form
-
-_DAY_US = 86_400_000_000
-_EPOCH_DAY = 719_163  # the ordinal of 1970-01-01 in the proleptic Gregorian calendar
-_FIRST_DAY = 1 - _EPOCH_DAY  # 0001-01-01
-_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
+from dbt.adapters.mzs3.types.calendar import DAY, FIRST_DAY, HOUR, SECOND, day_number
 
 # These, `_RARE` below and `_TIME` of `convert` have to agree: test_source_verdicts compares them.
 _DATE_REGEX = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -52,7 +48,7 @@ def require_year(times: pa.Array) -> None:
     There is none in PostgreSQL. An instant within a day of it is refused too, as its zone may
     have brought it there or away: the text shows, to `to_timestamp`.
     """
-    limit = _FIRST_DAY if pa.types.is_date32(times.type) else (_FIRST_DAY + 1) * _DAY_US
+    limit = FIRST_DAY if pa.types.is_date32(times.type) else (FIRST_DAY + 1) * DAY
     earliest = pc.min(times).value
     if earliest is not None and earliest < limit:
         raise ValueError("perhaps a year 0")
@@ -133,7 +129,7 @@ def _read_time(text: str, kind: pa.DataType) -> int:
         raise ValueError("a timestamp_ntz has no zone")
     hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
     fraction = int((found["fraction"] or "").ljust(6, "0"))
-    local = _day(found) * _DAY_US + _time_us(hour, minute, second) + fraction
+    local = _day(found) * DAY + _time_us(hour, minute, second) + fraction
     zone = found["zone"] or "Z"
     digits = zone[1:].replace(":", "").ljust(4, "0")
     offset = _time_us(int(digits[:2]), int(digits[2:]))
@@ -141,22 +137,17 @@ def _read_time(text: str, kind: pa.DataType) -> int:
 
 
 def _day(found: dict[str, Any]) -> int:
-    """Days since 1970-01-01, in the proleptic Gregorian calendar as Spark and PostgreSQL count."""
+    """Days since 1970-01-01."""
     year = int(found["year"])
     if year == 0:
         raise ValueError("there is no year 0")
-    if found["bc"]:
-        year = 1 - year
-    # The calendar repeats every 400 years: reckon with a year that Python knows.
-    cycles, in_cycle = divmod(year - 1, _CYCLE_YEARS)
-    known = dt.date(in_cycle + 1, int(found["month"]), int(found["day"]))
-    return cycles * _CYCLE_DAYS + known.toordinal() - _EPOCH_DAY
+    return day_number(1 - year if found["bc"] else year, int(found["month"]), int(found["day"]))
 
 
 def _time_us(hour: int, minute: int, second: int = 0) -> int:
     """Microseconds since midnight. Raises ValueError if there is no such time of day."""
     dt.time(hour, minute, second)
-    return (hour * 3600 + minute * 60 + second) * 1_000_000
+    return hour * HOUR + (minute * 60 + second) * SECOND
 
 
 def _any(holds: pa.Array) -> bool:

@@ -10,14 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.formats.read.columns import (
-    ARROW_TYPES,
-    INTEGERS,
-    MAX_PRECISION,
-    Column,
-    arrow_type,
-    canonical_type,
-)
+from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, canonical_type
 from dbt.adapters.mzs3.formats.read.convert import convert, through_wide
 from dbt.adapters.mzs3.formats.read.format import (
     ObjectDecoder,
@@ -35,6 +28,8 @@ from dbt.adapters.mzs3.formats.read.object_error import (
     not_of_type,
     shown,
 )
+from dbt.adapters.mzs3.types.calendar import FIRST_DAY, LAST_DAY
+from dbt.adapters.mzs3.types.table import MAX_DIGITS, arrow_type, type_sent_as
 
 VOID = "void"
 FIX_FILE = (
@@ -49,18 +44,16 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "binary": ("string",),
 }
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_DAYS_OF_FOUR_DIGITS = (-719_162, 2_932_897)  # from 0001-01-01 to before 10000-01-01
+# Arrow's types of files that Spark doesn't send.
 _OWN = {
-    **{kind: name for name, kind in ARROW_TYPES.items()},
-    pa.null(): VOID,
     pa.uint8(): "smallint",
     pa.uint16(): "int",
     pa.uint32(): "bigint",
     pa.uint64(): "decimal(20,0)",
     pa.float16(): "float",
     pa.date64(): "date",
-    **dict.fromkeys((pa.large_string(), pa.string_view()), "string"),
-    **dict.fromkeys((pa.large_binary(), pa.binary_view()), "binary"),
+    pa.string_view(): "string",
+    pa.binary_view(): "binary",
 }
 
 
@@ -219,8 +212,8 @@ def _shown(value: pa.Scalar) -> str:
 
 def _has_four_digits(time: pa.Scalar) -> bool:
     """Whether the year is one of 1 to 9999: pyarrow writes others as times that are not theirs."""
-    first, end = (day * 86_400 * _PER_SECOND[time.type.unit] for day in _DAYS_OF_FOUR_DIGITS)
-    return bool(first <= time.value < end)
+    a_day = 86_400 * _PER_SECOND[time.type.unit]
+    return bool(FIRST_DAY * a_day <= time.value < (LAST_DAY + 1) * a_day)
 
 
 def own_type(kind: pa.DataType) -> str | None:
@@ -234,13 +227,12 @@ def own_type(kind: pa.DataType) -> str | None:
     if pa.types.is_dictionary(kind):
         return own_type(kind.value_type)
     if pa.types.is_decimal(kind):
-        fits = kind.precision <= MAX_PRECISION and 0 <= kind.scale <= kind.precision
+        fits = kind.precision <= MAX_DIGITS and 0 <= kind.scale <= kind.precision
         return canonical_type(f"decimal({kind.precision},{kind.scale})") if fits else None
-    if pa.types.is_timestamp(kind):
-        return "timestamp_ntz" if kind.tz is None else "timestamp"
     if pa.types.is_fixed_size_binary(kind):
         return "binary"
-    return _OWN.get(kind)
+    row = type_sent_as(kind)
+    return row.name if row and row.name != "time" else _OWN.get(kind)
 
 
 def can_be_read_as(own: str | None, data_type: str) -> bool:

@@ -6,15 +6,13 @@ lacks, is for structs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import (
-    is_binary,
     is_list,
-    is_string,
     list_offsets,
     with_one_nan,
 )
@@ -25,9 +23,9 @@ from dbt.adapters.mzs3.formats.write.csv.scalars import (
     utf8_text,
 )
 from dbt.adapters.mzs3.formats.write.format import LogicalType
+from dbt.adapters.mzs3.types.table import MAX_DIGITS, row_of, type_sent_as
 
 EXTENSION_KEY = "ARROW:extension:name"
-_DECIMAL_DIGITS = 38
 
 
 def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType], title: str) -> pa.Schema:
@@ -59,10 +57,9 @@ def file_field(
 
 
 def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str, pa.DataType]:
-    if logical_type.kind == "variant":
-        return "jsonb", pa.large_string()
-    if logical_type.kind == "interval":
-        return "interval", pa.large_string()
+    if logical_type.kind in ("variant", "interval"):
+        meant = row_of(logical_type.kind)
+        return meant.materialize, meant.in_files
     if logical_type.kind == "map":
         key_type, value_type = logical_type.children
         key, value = data_type.value_type
@@ -78,31 +75,12 @@ def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str,
         children = logical_type.of_children(len(fields))
         described = zip(fields, children, strict=True)
         return "record", pa.struct([file_field(f.name, f.type, child) for f, child in described])
-    if pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= _DECIMAL_DIGITS:
-        return "numeric", pa.decimal128(_DECIMAL_DIGITS, data_type.scale)
-    if pa.types.is_timestamp(data_type) and data_type.tz is not None:
-        return "timestamptz", pa.timestamp("us", "+00:00")
-    for matches, extension, file_type in _SCALARS:
-        if matches(data_type):
-            return extension, file_type
-    raise TypeError(f"values of type {data_type}")
-
-
-_SCALARS: tuple[tuple[Callable[[pa.DataType], bool], str, pa.DataType], ...] = (
-    (pa.types.is_boolean, "boolean", pa.bool_()),
-    (pa.types.is_int8, "smallint", pa.int16()),
-    (pa.types.is_int16, "smallint", pa.int16()),
-    (pa.types.is_int32, "integer", pa.int32()),
-    (pa.types.is_int64, "bigint", pa.int64()),
-    (pa.types.is_float32, "real", pa.float32()),
-    (pa.types.is_float64, "double", pa.float64()),
-    (is_string, "text", pa.large_string()),
-    (is_binary, "bytea", pa.large_binary()),
-    (pa.types.is_date32, "date", pa.date32()),
-    (pa.types.is_time64, "time", pa.time64("us")),
-    (pa.types.is_timestamp, "timestamp", pa.timestamp("us")),
-    (pa.types.is_null, "text", pa.large_string()),
-)
+    if pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= MAX_DIGITS:
+        return "numeric", pa.decimal128(MAX_DIGITS, data_type.scale)
+    row = type_sent_as(data_type)
+    if row is None or row.in_files is None:
+        raise TypeError(f"values of type {data_type}")
+    return row.materialize, row.in_files
 
 
 def file_columns(

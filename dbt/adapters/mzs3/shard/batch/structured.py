@@ -26,7 +26,6 @@ from dbt.adapters.mzs3.arrow.arrays import (
 from dbt.adapters.mzs3.shard.codec.decode import values_of_datums
 from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import (
-    DIGITS,
     INTERVAL_PARTS,
     NUMERIC_STORAGE,
     RECORDS,
@@ -35,6 +34,7 @@ from dbt.adapters.mzs3.shard.types import (
     storage_type,
     wire_type,
 )
+from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
 _SECOND = 1_000_000_000  # nanoseconds
 # Of an interval's months, days and microseconds, by where they begin.
@@ -46,10 +46,13 @@ _ZERO = 0x80
 # After the last digit of a negative number: of two that begin alike, the shorter one is larger.
 _END = pa.scalar(b"\xff", pa.binary())
 
-_HEADS = pa.array([bytes([_ZERO + digits]) for digits in range(DIGITS + 1)], pa.binary())
+_HEADS = pa.array([bytes([_ZERO + digits]) for digits in range(MAX_DIGITS + 1)], pa.binary())
 # By the first byte of a number without its sign; what is none of them is no number.
 _EXPONENTS = pa.array(
-    [b"E%d" % (head - _ZERO) if _ZERO <= head <= _ZERO + DIGITS else b"?" for head in range(256)],
+    [
+        b"E%d" % (head - _ZERO) if _ZERO <= head <= _ZERO + MAX_DIGITS else b"?"
+        for head in range(256)
+    ],
     pa.binary(),
 )
 
@@ -167,11 +170,11 @@ def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
         actual = pc.replace_with_mask(actual, opposites, negative)
     heads = fixed_width(pc.binary_slice(actual, 0, 1), 1).view(pa.uint8())
     # Without an end, `binary_slice` of pyarrow 26 fails.
-    digits = pc.binary_slice(actual, 1, 2 + DIGITS)
+    digits = pc.binary_slice(actual, 1, 2 + MAX_DIGITS)
     whole = pc.subtract(heads.cast(pa.int32()), _ZERO)
     count = pc.binary_length(digits)
     _require(pc.less_equal(whole, count))
-    _require(pc.less_equal(count, DIGITS))
+    _require(pc.less_equal(count, MAX_DIGITS))
     _require(pc.or_(pc.equal(whole, 0), pc.invert(pc.starts_with(digits, b"0"))))
     _require(pc.or_(pc.equal(whole, count), pc.invert(pc.ends_with(digits, b"0"))))
     signs = pc.if_else(opposites, b"-0.", b"0.")

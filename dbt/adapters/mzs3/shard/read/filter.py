@@ -16,9 +16,10 @@ from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.batch.footer import Bounds, Value
 from dbt.adapters.mzs3.shard.condition import Conjunct, columns_in, conjuncts
 from dbt.adapters.mzs3.shard.rows import in_users_types
-from dbt.adapters.mzs3.shard.types import DIGITS, SCALARS, Column
+from dbt.adapters.mzs3.shard.types import SCALARS, Column
 from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.sql import quote_identifier
+from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
 # How many digits Spark takes a whole number for where it compares it with a decimal.
 _WHOLE = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 20}
@@ -138,7 +139,7 @@ def _is_comparable(column: Column, literal: str, is_point: bool) -> bool:
     # Where both need more digits than a decimal has, Spark rounds before it compares.
     whole, _, fraction = literal.removeprefix("- ").partition(".")
     before = max(len(whole), _WHOLE["integer"], _WHOLE.get(kind.name, kind.precision - kind.scale))
-    return before + max(len(fraction), kind.scale) <= DIGITS
+    return before + max(len(fraction), kind.scale) <= MAX_DIGITS
 
 
 def _plain(literal: str) -> Value:

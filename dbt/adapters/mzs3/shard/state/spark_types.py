@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.rows.columns import INTERVALS
 from dbt.adapters.mzs3.shard.types import (
     CONTAINERS,
     LARGEST,
@@ -18,27 +17,7 @@ from dbt.adapters.mzs3.shard.types import (
     record_of,
 )
 from dbt.adapters.mzs3.spark.sql import quote_identifier
-
-_NAMES: dict[type[T.DataType], str] = {
-    T.NullType: "text",
-    T.BooleanType: "boolean",
-    T.ByteType: "tinyint",
-    T.ShortType: "smallint",
-    T.IntegerType: "integer",
-    T.LongType: "bigint",
-    T.FloatType: "real",
-    T.DoubleType: "double",
-    T.StringType: "text",
-    T.CharType: "text",
-    T.VarcharType: "text",
-    T.BinaryType: "bytea",
-    T.DateType: "date",
-    T.TimeType: "time",
-    T.TimestampType: "timestamptz",
-    T.TimestampNTZType: "timestamp",
-    T.VariantType: "jsonb",
-    **dict.fromkeys(INTERVALS, "interval"),
-}
+from dbt.adapters.mzs3.types.table import row_of
 
 
 def kind_of(data_type: T.DataType) -> Type:
@@ -52,7 +31,7 @@ def kind_of(data_type: T.DataType) -> Type:
         return record_of(*inside)
     if isinstance(data_type, T.MapType):
         return map_of(*inside)
-    return Type(_NAMES[type(data_type)])
+    return Type(row_of(data_type.typeName()).shard)
 
 
 def parts_of(data_type: T.DataType) -> list[tuple[str, T.DataType]]:

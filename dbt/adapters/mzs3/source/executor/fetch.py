@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.arrow.arrays import running_total
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.read.avro import avro_file
-from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN, Column, arrow_type
+from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN, Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import (
     AVRO,
@@ -35,6 +35,7 @@ from dbt.adapters.mzs3.formats.read.typed import TypedFormat
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.source.executor.small_objects import grouped
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.types.table import arrow_type
 
 # NULL for a good row. Without `raw` it is not a record's, but says why an object was skipped.
 _PROBLEM_FIELDS = {

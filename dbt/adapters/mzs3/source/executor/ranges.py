@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, Chunk, Chunks, has_stray_quote
-from dbt.adapters.mzs3.formats.read.columns import RecordLayout, arrow_schema, arrow_type
+from dbt.adapters.mzs3.formats.read.columns import RecordLayout, arrow_schema
 from dbt.adapters.mzs3.formats.read.csv import Decoder
 from dbt.adapters.mzs3.formats.read.format import CSV, JSONL, Records
 from dbt.adapters.mzs3.formats.read.header import without_header
@@ -31,6 +31,7 @@ from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR, ObjectError
 from dbt.adapters.mzs3.formats.read.stream import ObjectReader, Read, task_client
 from dbt.adapters.mzs3.source.executor.fetch import Batches, FetchSpec, ObjectRows
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.types.table import arrow_type
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -20,18 +20,20 @@ from dbt.adapters.mzs3.formats.write.csv.quoting import (
     concatenated,
     text_scalar,
 )
+from dbt.adapters.mzs3.types.calendar import (
+    CYCLE_DAYS,
+    CYCLE_YEARS,
+    DAY,
+    FIRST_DAY,
+    HOUR,
+    LAST_DAY,
+    MONTHS_IN_A_YEAR,
+    SECOND,
+)
 
-DAY = 86_400_000_000  # microseconds
-SECOND = 1_000_000
-FIRST_DAY = -719_162  # 0001-01-01, in days since 1970-01-01
-LAST_DAY = 2_932_896  # 9999-12-31
-CYCLE_DAYS = 146_097
-CYCLE_YEARS = 400
 # Added before divisions, which round towards zero, to make all days there are positive.
 CYCLES_BEFORE = 15_000
 
-HOUR = 3600 * SECOND
-MONTHS_IN_A_YEAR = 12
 INTERVAL_ALPHABET = string.digits + "+-:. yearsmond"
 
 

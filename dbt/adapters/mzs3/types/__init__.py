@@ -1,0 +1,1 @@
+"""Spark's types and what each is elsewhere, and the calendar; runs on executors."""

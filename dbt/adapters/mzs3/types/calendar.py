@@ -1,0 +1,25 @@
+"""The proleptic Gregorian calendar, in which Spark and PostgreSQL count days."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+SECOND = 1_000_000  # microseconds, as the two below
+HOUR = 3600 * SECOND
+DAY = 24 * HOUR
+MONTHS_IN_A_YEAR = 12
+
+FIRST_DAY = -719_162
+"""0001-01-01, in days since 1970-01-01."""
+LAST_DAY = 2_932_896
+"""9999-12-31; pyarrow writes days after it, or before `FIRST_DAY`, as other days."""
+
+# The calendar repeats after so many years, which are so many days.
+CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
+
+
+def day_number(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01, for any year; year 0 is 1 BC. Raises ValueError if there is none."""
+    # Python knows the years 1 to 9999.
+    cycles, in_cycle = divmod(year - 1, CYCLE_YEARS)
+    return cycles * CYCLE_DAYS + FIRST_DAY + dt.date(in_cycle + 1, month, day).toordinal() - 1
