@@ -60,7 +60,7 @@ FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}
 OPTIONAL_FOR_EXECUTORS = {"formats/read/avro.py": {"fastavro"}}
 NOT_OVER_CONNECT = {"_jvm", "_jdf", "_jsparkSession", "sparkContext", "_sc", "rdd"}
 # Of the Spark in this process alone.
-CLASSIC_ONLY = {"spark/engine.py", "spark/java.py", "spark/local.py"}
+CLASSIC_ONLY = {"spark/engine.py", "spark/java.py", "spark/session.py"}
 
 
 def modules() -> list[Path]:

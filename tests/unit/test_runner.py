@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.runner import runner_for, submit_plan
 from dbt.adapters.mzs3.spark import interrupt
-from dbt.adapters.mzs3.spark.call import Call
+from dbt.adapters.mzs3.spark.job import Call
 
 PROFILE = {"method": "thrift", "host": "spark.acme.com", "user": "dbt", "schema": "analytics"}
 KEYS = {"access_key_id": "AKIATHEKEY", "secret_access_key": "the-secret-key"}

@@ -50,7 +50,7 @@ from dbt.adapters.mzs3.python_job import (
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.config import parse_shard_options
 from dbt.adapters.mzs3.shard.write.job import PersistResult
-from dbt.adapters.mzs3.spark.call import Call
+from dbt.adapters.mzs3.spark.job import Call
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.tables import load_seed, schema_names
 from dbt.adapters.mzs3.store.check import check_connection

@@ -17,10 +17,9 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.write.job import PersistResult
-from dbt.adapters.mzs3.spark.call import Call
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.engine import engine_of
-from dbt.adapters.mzs3.spark.job import run_job
+from dbt.adapters.mzs3.spark.job import Call, run_job
 from dbt.adapters.mzs3.submit.driver import run_submitted
 
 

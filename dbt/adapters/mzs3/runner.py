@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.connections import session_of
 from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
-from dbt.adapters.mzs3.spark.call import Call, Tell
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once
+from dbt.adapters.mzs3.spark.job import Call, Tell
 from dbt.adapters.mzs3.spark.settings import DEFAULTS
 from dbt.adapters.mzs3.submit.command import secret_settings
 from dbt.adapters.mzs3.submit.messages import SessionSettings

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.compiled_job import render_copy_job
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
-from dbt.adapters.mzs3.spark.call import Call
+from dbt.adapters.mzs3.spark.job import Call
 from dbt.adapters.mzs3.submit.driver import run_submitted
 from dbt.adapters.mzs3.submit.messages import SessionSettings
 from dbt.adapters.mzs3.submit.options import SubmitOptions

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
-from dbt.adapters.mzs3.spark.call import Call
+from dbt.adapters.mzs3.spark.job import Call
 
 # As Spark's does, it puts the files on the driver's path, and starts the main file.
 SCRIPT = f"""#!{sys.executable}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbt.adapters.mzs3.spark.local import Size, lack_of_capacity
+from dbt.adapters.mzs3.spark.session import Size, lack_of_capacity
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from support.processes import session_members, wait_for_end
 from support.spark import submitted
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.spark.call import Call
+from dbt.adapters.mzs3.spark.job import Call
 from dbt.adapters.mzs3.submit import process
 from dbt.adapters.mzs3.submit.driver import serve
 from dbt.adapters.mzs3.submit.messages import Cancel, Request, SessionSettings

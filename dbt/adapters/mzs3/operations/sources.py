@@ -29,7 +29,7 @@ from dbt.adapters.mzs3.source.operations.status import SourceStatus, read_status
 from dbt.adapters.mzs3.source.report import reset_hint
 from dbt.adapters.mzs3.source.reset import ingested_after_reset, reset_ingested
 from dbt.adapters.mzs3.source.run import unlock
-from dbt.adapters.mzs3.spark.call import Call
+from dbt.adapters.mzs3.spark.job import Call
 
 T = TypeVar("T")
 

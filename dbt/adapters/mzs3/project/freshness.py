@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.source.freshness import (
     read_pending,
     with_ingested,
 )
-from dbt.adapters.mzs3.spark.call import Call
+from dbt.adapters.mzs3.spark.job import Call
 
 PENDING_VARIABLE = "mzs3_freshness_pending"
 

@@ -16,7 +16,7 @@ from dbt_common.invocation import get_invocation_id
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import source_name
 from dbt.adapters.mzs3.runner import runner_for
-from dbt.adapters.mzs3.spark.call import Call, Tell
+from dbt.adapters.mzs3.spark.job import Call, Tell
 
 T = TypeVar("T")
 

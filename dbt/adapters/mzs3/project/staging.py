@@ -39,7 +39,7 @@ from dbt.adapters.mzs3.shard.read.table import refresh_source
 from dbt.adapters.mzs3.source.definition import TYPE
 from dbt.adapters.mzs3.source.ingest import ingest_and_tell
 from dbt.adapters.mzs3.source.reset import ingested_after_reset
-from dbt.adapters.mzs3.spark.call import Call
+from dbt.adapters.mzs3.spark.job import Call
 
 logger = AdapterLogger("mzs3")
 

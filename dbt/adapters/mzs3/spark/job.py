@@ -1,4 +1,4 @@
-"""Runs compiled PySpark code in this process, and sends our code to executors."""
+"""Jobs: compiled PySpark code, calls that another process can run, and our code in workers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import linecache
 import os
 import pickle
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, ParamSpec
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -46,6 +48,29 @@ worker alone."""
 
 OnBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 P = ParamSpec("P")
+T = TypeVar("T")
+
+Tell = Callable[[Any], None]
+"""Takes an event, of a type on which the function and its caller agree."""
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A function of ours and its arguments; when it runs, the session comes before them, and after
+    them what `takes` names: `cancelled`, a threading.Event, and `tell`.
+
+    The call and its result can be pickled, and the function's module does not import dbt.
+    """
+
+    function: Callable[..., T]
+    arguments: Mapping[str, Any] = field(repr=False)  # secrets may be among them
+    takes: tuple[str, ...] = ()
+
+    def run(self, spark: SparkSession, cancelled: threading.Event, tell: Tell) -> T:
+        """Calls the function in this process."""
+        offered = {"cancelled": cancelled, "tell": tell}
+        taken = {name: offered[name] for name in self.takes}
+        return self.function(spark, **self.arguments, **taken)
 
 
 def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[str, Any]) -> Any:

@@ -23,9 +23,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.spark.call import Call, Tell
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.java import java_output, output_hint
+from dbt.adapters.mzs3.spark.job import Call, Tell
 from dbt.adapters.mzs3.submit.command import PROPERTIES, command, environment
 from dbt.adapters.mzs3.submit.messages import (
     GRACE_S,

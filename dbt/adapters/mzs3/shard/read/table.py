@@ -23,8 +23,8 @@ from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readabl
 from dbt.adapters.mzs3.shard.read.validation import TABLE, record, validated
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.store import NoShardError
-from dbt.adapters.mzs3.spark.call import Tell
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.spark.job import Tell
 from dbt.adapters.mzs3.spark.sql import ICEBERG, qualified_name, quote_identifier, quote_schema
 from dbt.adapters.mzs3.spark.tables import (
     change_view,
