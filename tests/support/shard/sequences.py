@@ -312,7 +312,7 @@ def killed(moment: str) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         if moment == "uploaded":
-            patch.setattr(batch, "make_visible", die)
+            patch.setattr(batch, "complete_files", die)
         for name in ("create", "replace"):
             change = getattr(StateStore, name)
 

@@ -18,6 +18,7 @@ from typing import Any
 from unittest import mock
 
 from dbt.adapters.mzs3.shard import compact as shard_compact
+from dbt.adapters.mzs3.shard.compact import CompactionPlan
 from dbt.adapters.mzs3.shard.config import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state import store
@@ -89,22 +90,18 @@ class Write:
     def __call__(self, ask: Ask) -> PersistResult:
         client = ShardClient(ask, late=self.late)
 
-        def parts(_: Any, state: ShardState, __: int) -> Any:
+        def changes(_: Any, state: ShardState, __: int) -> Any:
             return client, self._changes(client, state)
 
-        def first_state(_: Any, before: Any) -> ShardState:
-            return (
-                new_shard([Column(0, "a", Type("text"), "string")])
-                if before is None
-                else before.state
-            )
+        def first_state(_: Any, before: ShardState | None) -> ShardState:
+            return before or new_shard([Column(0, "a", Type("text"), "string")])
 
         with (
             _deterministic(self.name, client, write_job),
             mock.patch.object(write_job, "checked_frame", lambda *_: SimpleNamespace(schema=None)),
             mock.patch.object(write_job, "type_problems", lambda *_: {}),
-            mock.patch.object(write_job._Run, "_state", first_state),
-            mock.patch.object(write_job._Run, "_parts", parts),
+            mock.patch.object(write_job, "evolve_shard", first_state),
+            mock.patch.object(write_job, "changes_of", changes),
         ):
             return write_job.persist_shard(
                 None,  # type: ignore[arg-type]
@@ -137,12 +134,12 @@ class Compact:
     def __call__(self, ask: Ask) -> Any:
         client = ShardClient(ask)
 
-        def parts(_: Any, plan: Any) -> Any:
+        def rows(_: Any, __: Any, plan: CompactionPlan, ___: Any) -> Any:
             return client, read(client, plan.old)
 
         with (
             _deterministic(self.name, client, shard_compact),
-            mock.patch.object(shard_compact._Compaction, "_parts", parts),
+            mock.patch.object(shard_compact, "compacted_rows", rows),
         ):
             return shard_compact.compact_shard(
                 None,  # type: ignore[arg-type]
@@ -290,7 +287,7 @@ def _deterministic(name: str, client: ShardClient, module: Any = write_job) -> I
         mock.patch.object(module, "s3_client", lambda _: client),
         mock.patch.object(write_batch, "upload", _upload),
         # No other run writes to the folder of a batch.
-        mock.patch.object(write_batch, "lost_attempts", lambda *_: None),
+        mock.patch.object(write_batch, "find_lost_attempts", lambda *_: None),
         mock.patch("uuid.uuid4", lambda: SimpleNamespace(hex=f"{name}{next(count)}")),
     ):
         yield

@@ -22,9 +22,9 @@ from dbt.adapters.mzs3.shard.rows import (
     sorted_runs,
 )
 from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch, ShardState
-from dbt.adapters.mzs3.shard.state.store import StateStore, StoredState, UnknownWriteError
+from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.types import BatchEncoding, Column
-from dbt.adapters.mzs3.shard.write.batch import BATCHES, committing, write_batch
+from dbt.adapters.mzs3.shard.write.batch import BATCHES, BatchWriter, committing, write_batch
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.store.client import s3_client, s3_now
@@ -149,9 +149,11 @@ def compact_shard(
     new = None
     try:
         if plan is not None:
-            work = _Compaction(spark, shard, store, request, cancelled)
+            doing, size = f"compacting {store.prefix.uri}", request.max_file_size
+            writer = BatchWriter(shard.connection, store.prefix, doing, cancelled, size)
+            sweeps = before.state.sweeps
             with interruptible(spark, cancelled):
-                new = work.carried_out(before, plan)
+                new = _merge_batches(spark, store, plan, sweeps, writer, request.parts)
         state, removed = sweep(store, request.keep_ms)
     except UnknownWriteError as exc:
         raise UnknownWriteError(
@@ -161,68 +163,56 @@ def compact_shard(
     return Compacted(plan.old if plan else (), new, state, removed, aborted, problems)
 
 
-@dataclass(frozen=True)
-class _Compaction:
-    spark: SparkSession
-    shard: ShardLocation
-    store: StateStore
-    request: CompactionRequest
-    cancelled: threading.Event | None
+def _merge_batches(
+    spark: SparkSession,
+    store: StateStore,
+    plan: CompactionPlan,
+    sweeps: int,
+    writer: BatchWriter,
+    parts: int | None,
+) -> ShardBatch:
+    """Write the new batch and put it in the place of the old ones, if none was removed since."""
+    prefix = store.prefix
+    sort_by = tuple(column.tag for column in plan.sort_by)
+    new = ShardBatch(0, plan.old[-1].upper, plan.schema.id, plan.encoding, sort_by=sort_by)
+    if plan.rows:
+        shard = ShardLocation(writer.connection, prefix.location)
+        rows = partial(compacted_rows, spark, shard, plan, parts)
+        new = write_batch(writer, new, plan.schema.columns, rows)
 
-    def carried_out(self, before: StoredState, plan: CompactionPlan) -> ShardBatch:
-        """The batch that has replaced the old ones."""
-        new = self._written(plan)
-        prefix = self.store.prefix
+    def change(state: ShardState) -> ShardState:
+        if state.sweeps != sweeps:
+            raise ShardError(
+                f"another compaction removed files of {prefix.uri} in the meantime, "
+                "which may be those of this one, or the shard was reset; run it again"
+            )
+        # From now on, not from when the work began, only earlier readers need the old files.
+        with explained(f"asking {prefix.uri} what time it is", "s3:ListBucket"):
+            now = s3_now(prefix.client, prefix.location)
+        return state.compacted(plan.old, new, plan.since, now)
 
-        def change(state: ShardState) -> ShardState:
-            if state.sweeps != before.state.sweeps:
-                raise ShardError(
-                    f"another compaction removed files of {prefix.uri} in the meantime, "
-                    "which may be those of this one, or the shard was reset; run it again"
-                )
-            # From now on, not from when the work began, only earlier readers need the old files.
-            with explained(f"asking {prefix.uri} what time it is", "s3:ListBucket"):
-                now = s3_now(prefix.client, prefix.location)
-            return state.compacted(plan.old, new, plan.since, now)
+    with committing(store, new.files):
+        store.change(change)
+    return new
 
-        with committing(self.store, new.files):
-            self.store.change(change)
-        return new
 
-    def _written(self, plan: CompactionPlan) -> ShardBatch:
-        """The new batch; its files are objects that no state names yet."""
-        sort_by = tuple(column.tag for column in plan.sort_by)
-        batch = ShardBatch(0, plan.old[-1].upper, plan.schema.id, plan.encoding, sort_by=sort_by)
-        if not plan.rows:
-            return batch
-        return write_batch(
-            self.shard,
-            self.store.prefix,
-            batch,
-            plan.schema.columns,
-            partial(self._parts, plan),
-            f"compacting {self.shard.location.uri}",
-            self.cancelled,
-            max_file_size=self.request.max_file_size,
-        )
-
-    def _parts(self, plan: CompactionPlan) -> DataFrame:
-        """The consolidated rows as of `since`, partitioned as files are."""
-        columns = plan.schema.columns
-        names = [f"c{place}" for place in range(len(columns))]
-        changes = changes_in(self.spark, self.shard, plan.old, columns)
-        time = F.lit(plan.since).cast("bigint").alias("t")
-        rows = consolidated(changes, names).select(time, "d", *names)
-        parts = self.request.parts or part_count(
-            plan.most_rows, plan.old, default_parallelism(self.spark)
-        )
-        if not plan.sort_by:
-            return in_parts(rows, parts)
-        parts = min(parts, MOST_PARTS_OF_A_RUN)
-        keys = [f"c{columns.index(column)}" for column in plan.sort_by]
-        every = max(1, plan.rows // (parts * SAMPLES_OF_A_PART))
-        sample = changes_in(self.spark, self.shard, plan.old, plan.sort_by, every=every)
-        return sorted_runs(rows, keys, sample.drop("t", "d").toDF(*keys), parts)
+def compacted_rows(
+    spark: SparkSession, shard: ShardLocation, plan: CompactionPlan, parts: int | None
+) -> DataFrame:
+    """The consolidated rows as of `since`, partitioned as files are."""
+    columns = plan.schema.columns
+    names = [f"c{place}" for place in range(len(columns))]
+    changes = changes_in(spark, shard, plan.old, columns)
+    time = F.lit(plan.since).cast("bigint").alias("t")
+    rows = consolidated(changes, names).select(time, "d", *names)
+    parts = parts or part_count(plan.most_rows, plan.old, default_parallelism(spark))
+    if not plan.sort_by:
+        return in_parts(rows, parts)
+    parts = min(parts, MOST_PARTS_OF_A_RUN)
+    keys = [f"c{columns.index(column)}" for column in plan.sort_by]
+    every = max(1, plan.rows // (parts * SAMPLES_OF_A_PART))
+    sample = changes_in(spark, shard, plan.old, plan.sort_by, every=every)
+    return sorted_runs(rows, keys, sample.drop("t", "d").toDF(*keys), parts)
 
 
 def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:

@@ -29,7 +29,7 @@ def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     state = new_shard([column(0, "a")]).appended(batch(0, 10, "one"))
     StateStore(client, LOCATION).create(state.appended(batch(10, 20, "two")))
     monkeypatch.setattr(shard_compact, "s3_client", lambda _: client)
-    monkeypatch.setattr(shard_compact._Compaction, "_written", lambda *_: NEW)
+    monkeypatch.setattr(shard_compact, "write_batch", lambda *_: NEW)
     return client
 
 
@@ -51,7 +51,7 @@ def test_files_are_kept_from_when_they_go_out_of_use(
         clock[0] += 5 * 3_600_000
         return NEW
 
-    monkeypatch.setattr(shard_compact._Compaction, "_written", work)
+    monkeypatch.setattr(shard_compact, "write_batch", work)
     monkeypatch.setattr(shard_compact, "s3_now", lambda *_: clock[0])
     state = compacted().state
     assert state.batches == (NEW,)
@@ -68,7 +68,7 @@ def test_a_run_without_changes_meanwhile_is_no_other_compaction(
         store.change(lambda state: state.appended(batch(30, 40)))
         return batch(0, 30, "batches/new")
 
-    monkeypatch.setattr(shard_compact._Compaction, "_written", work)
+    monkeypatch.setattr(shard_compact, "write_batch", work)
     state = compacted().state
     assert state.batches == (batch(0, 30, "batches/new"), batch(30, 40))
 
@@ -79,14 +79,20 @@ def test_what_was_reset_meanwhile_is_not_compacted(
     """Not even where times without changes, of both shards, could be taken for each other's."""
     store = StateStore(client, LOCATION)
     store.replace(store.existing(), new_shard([column(0, "a")]).appended(batch(0, 20)))
+    get, read = client.get_object, []
 
-    def work(*_: Any) -> Any:
-        store.reset()
-        other = [column(1, "b")]
-        store.change(lambda state: state.with_columns(other, 20).appended(batch(20, 30, schema=2)))
-        return batch(0, 20)
+    def reset_after_the_first(**request: Any) -> Any:
+        answer = get(**request)
+        read.append(request)
+        if len(read) == 1:
+            store.reset()
+            other = [column(1, "b")]
+            store.change(
+                lambda state: state.with_columns(other, 20).appended(batch(20, 30, schema=2))
+            )
+        return answer
 
-    monkeypatch.setattr(shard_compact._Compaction, "_written", work)
+    client.get_object = reset_after_the_first
     with pytest.raises(ShardError, match="or the shard was reset; run it again"):
         compacted()
     assert store.existing().state.schema.columns == (column(1, "b"),)

@@ -10,10 +10,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.write import batch
-from dbt.adapters.mzs3.shard.write.batch import make_visible, write_batch
+from dbt.adapters.mzs3.shard.write.batch import BatchWriter, complete_files, write_batch
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import parse_location
 from dbt.adapters.mzs3.store.prefix import Prefix
@@ -49,12 +48,12 @@ def failed(prefix: Prefix, files: list[PendingFile] | None, **how: Any) -> str:
         raise ValueError("out of the blue")
 
     def fail_after_one(*_: Any) -> Any:
-        make_visible(prefix, (files or [])[:1])
+        complete_files(prefix, (files or [])[:1])
         fail()
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ShardError) as caught:
         patch.setattr(batch, "upload", fail if files is None else lambda *_: (files, 0, 0))
-        patch.setattr(batch, "make_visible", fail_after_one)
+        patch.setattr(batch, "complete_files", fail_after_one)
         patch.setattr(batch, "speculates", lambda _: False)
         written(prefix, fail if files == [] else lambda: None, **how)
     return str(caught.value)
@@ -62,11 +61,11 @@ def failed(prefix: Prefix, files: list[PendingFile] | None, **how: Any) -> str:
 
 def written(prefix: Prefix, changes: Any, cancelled: threading.Event | None = None) -> ShardBatch:
     doing = "model.a.b: writing to s3://acme/orders/"
-    shard = ShardLocation(AwsConnection(), prefix.location)
+    writer = BatchWriter(AwsConnection(), prefix, doing, cancelled)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("uuid.uuid4", lambda: SimpleNamespace(hex="ours"))
         empty = ShardBatch(0, 6, 0, "dual")
-        return write_batch(shard, prefix, empty, (), changes, doing, cancelled)
+        return write_batch(writer, empty, (), changes)
 
 
 SAID = "model.a.b: writing to s3://acme/orders/ failed: out of the blue. The shard is what it was"

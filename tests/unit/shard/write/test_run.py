@@ -10,9 +10,10 @@ from botocore.exceptions import ClientError
 from support.shard.states import batch, column
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, new_shard
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, new_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.write import job
+from dbt.adapters.mzs3.shard.write.batch import BatchWriter
 from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import parse_location
@@ -33,15 +34,16 @@ def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         "type_problems": lambda *_: {},
     }.items():
         monkeypatch.setattr(job, name, fake)
-    monkeypatch.setattr(job._Run, "_state", lambda _, before: before.state)
-    monkeypatch.setattr(job._Run, "_batch", written)
+    monkeypatch.setattr(job, "evolve_shard", lambda _, before: before)
+    monkeypatch.setattr(job, "write_batch", written)
     StateStore(client, LOCATION).create(new_shard([column(0, "a")]))
     return client
 
 
-def written(_: Any, place: Any, state: ShardState, moment: int) -> ShardBatch:
-    place.write(f"batches/{moment}", b"")
-    return batch(state.upper, moment + 1, f"batches/{moment}")
+def written(writer: BatchWriter, empty: ShardBatch, *_: Any) -> ShardBatch:
+    name = f"batches/{empty.moment}"
+    writer.prefix.write(name, b"")
+    return batch(empty.lower, empty.upper, name)
 
 
 def run(**how: Any) -> PersistResult:
@@ -71,8 +73,8 @@ class Others:
     def __init__(self, client: Any, times: int) -> None:
         self.store, self.times = StateStore(client, LOCATION), times
 
-    def __call__(self, run: Any, place: Any, state: ShardState, moment: int) -> ShardBatch:
-        made = written(run, place, state, moment)
+    def __call__(self, writer: BatchWriter, empty: ShardBatch, *_: Any) -> ShardBatch:
+        made = written(writer, empty)
         if self.times:
             self.times -= 1
             self.store.change(lambda state: state.swept([]))
@@ -82,13 +84,13 @@ class Others:
 def test_compactions_at_the_same_time_leave_a_run_attempts(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job._Run, "_batch", _as_method(Others(client, 6)))
+    monkeypatch.setattr(job, "write_batch", Others(client, 6))
     assert run().as_of == 10
     assert names(client) == {"batches/10"}
 
 
 def test_races_that_never_end_are_an_error(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job._Run, "_batch", _as_method(Others(client, 99)))
+    monkeypatch.setattr(job, "write_batch", Others(client, 99))
     with pytest.raises(ShardError, match=r"model\.a\.orders: 8 times another run changed"):
         run()
     assert files(client) == []
@@ -101,7 +103,7 @@ def test_a_race_is_run_again_though_nothing_can_be_removed(
         raise ClientError({"Error": {"Code": "SlowDown", "Message": "No."}}, "DeleteObject")
 
     client.delete_object = throttled
-    monkeypatch.setattr(job._Run, "_batch", _as_method(Others(client, 1)))
+    monkeypatch.setattr(job, "write_batch", Others(client, 1))
     assert run().rows == 5
 
 
@@ -146,7 +148,7 @@ def test_a_clock_ahead_is_told_once(client: Any, monkeypatch: pytest.MonkeyPatch
         return answer
 
     client.get_object = dated
-    monkeypatch.setattr(job._Run, "_batch", _as_method(Others(client, 2)))
+    monkeypatch.setattr(job, "write_batch", Others(client, 2))
     run(as_of=1_640_995_200_000 + 3_600_000, tell=told.append)
     [event] = told
     assert event.level == "warn"
@@ -180,7 +182,3 @@ def test_a_run_that_nobody_cancels_tells_nothing(client: Any) -> None:
     told: list[Any] = []
     run(cancelled=threading.Event(), tell=told.append)
     assert told == []
-
-
-def _as_method(others: Others) -> Any:
-    return lambda run, *rest: others(run, *rest)

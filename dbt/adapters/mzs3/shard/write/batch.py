@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -15,7 +15,6 @@ from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn
 from dbt.adapters.mzs3.shard.batch.write import BatchFormat, BatchLayout
 from dbt.adapters.mzs3.shard.config import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
-from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.rows import DIFF
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
@@ -23,6 +22,7 @@ from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.frames import observed, speculates
 from dbt.adapters.mzs3.store.conditions import is_amazon_s3
+from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import AwsFailure, explained
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, map_concurrently
@@ -36,50 +36,62 @@ from dbt.adapters.mzs3.upload.spec import WriteSpec
 BATCHES = "batches/"
 
 
+@dataclass(frozen=True)
+class BatchWriter:
+    """What a run or a compaction writes files with; `doing` begins the text of its errors."""
+
+    connection: AwsConnection
+    prefix: Prefix
+    doing: str
+    cancelled: threading.Event | None = None
+    max_file_size: int = MAX_FILE_SIZE
+    part_size: int = PART_SIZE
+    max_bytes_in_memory: int = MAX_IN_MEMORY
+
+    def require_not_cancelled(self) -> None:
+        """Raises ShardError once the run was cancelled."""
+        if self.cancelled is not None and self.cancelled.is_set():
+            raise ShardError("the run was cancelled")
+
+
 def write_batch(
-    shard: ShardLocation,
-    prefix: Prefix,
+    writer: BatchWriter,
     batch: ShardBatch,
     columns: Sequence[Column],
     changes: Callable[[], DataFrame],
-    doing: str,
-    cancelled: threading.Event | None,
-    *,
-    max_file_size: int = MAX_FILE_SIZE,
-    part_size: int = PART_SIZE,
-    max_bytes_in_memory: int = MAX_IN_MEMORY,
 ) -> ShardBatch:
     """The batch with the files of its changes, which are objects that no state names yet.
 
-    `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError, whose
-    text begins with `doing`. Then nothing is left in the batch's folder, or the text says what is.
+    `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError; then
+    nothing is left in the batch's folder, or the text says what is.
     """
+    prefix, cancelled = writer.prefix, writer.cancelled
     kinds = {column.tag: column.kind for column in columns}
     names = tuple(column.name for column in columns)
     spec = WriteSpec(
-        connection=shard.connection,
-        bucket=shard.location.bucket,
+        connection=writer.connection,
+        bucket=prefix.location.bucket,
         prefix=prefix.key(f"{BATCHES}{batch.moment}-{uuid.uuid4().hex[:12]}/"),
         columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
         format=BatchFormat(BatchLayout(kinds, batch.encoding), names),
-        max_file_size=max_file_size,
-        part_size=part_size,
-        max_bytes_in_memory=max_bytes_in_memory,
+        max_file_size=writer.max_file_size,
+        part_size=writer.part_size,
+        max_bytes_in_memory=writer.max_bytes_in_memory,
     )
     files: Sequence[PendingFile] | None = ()
     lost: UploadReaper | None = None
     try:
         parts = changes()
-        _stop_if(cancelled)
+        writer.require_not_cancelled()
         files = None  # only tasks know them
         files, additions, retractions = upload(prefix, parts, spec)
-        lost = lost_attempts(prefix, spec.prefix, files, parts)
-        _stop_if(cancelled)
-        written = make_visible(prefix, files)
+        lost = find_lost_attempts(prefix, spec.prefix, files, parts)
+        writer.require_not_cancelled()
+        written = complete_files(prefix, files)
     except Exception as exc:
         stopped = cancelled is not None and cancelled.is_set() and executor_error(exc) is None
         ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
-        text = followed_by(f"{doing} {ended}", "The shard is what it was")
+        text = followed_by(f"{writer.doing} {ended}", "The shard is what it was")
         left = clean_up(prefix, spec.prefix, files, keeps=getattr(exc, "keys", ()))
         if lost is not None and (open_yet := lost.abort_after_commit(speculative=True)):
             left = f"{left}; {open_yet}" if left else open_yet
@@ -87,11 +99,6 @@ def write_batch(
     if lost is not None:
         lost.abort_after_commit(speculative=True)
     return replace(batch, files=written, additions=additions, retractions=retractions)
-
-
-def _stop_if(cancelled: threading.Event | None) -> None:
-    if cancelled is not None and cancelled.is_set():
-        raise ShardError("the run was cancelled")
 
 
 def upload(
@@ -117,7 +124,7 @@ def upload(
             check_count(sum(file.rows for file in files), int(found["rows"]))
             return files, int(found["additions"] or 0), int(found["retractions"] or 0)
         abort_all(prefix, [(file.key, file.upload_id) for file in files])
-        left_by_tasks(prefix, spec.prefix)  # what is still there costs storage, and no more
+        abort_uploads_of_tasks(prefix, spec.prefix)  # the rest only costs storage
     raise ShardError(COMPUTED_TWICE)
 
 
@@ -133,20 +140,18 @@ class TakenNamesError(ShardError):
         )
 
 
-def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
+def complete_files(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
     """Complete every upload; raises ShardError if one fails, while others may succeed."""
     taken: list[str] = []
     known = KnownEtags(is_amazon=is_amazon_s3(prefix))
 
-    def one(file: PendingFile) -> BatchFile:
+    def complete_one(file: PendingFile) -> BatchFile:
         try:
-            return completed(file)
+            is_complete = complete(prefix, file, known=known) is not None
         except TakenError:
             taken.append(file.key)
             raise
-
-    def completed(file: PendingFile) -> BatchFile:
-        if complete(prefix, file, known=known) is None:
+        if not is_complete:
             raise ShardError(
                 f"the upload of {prefix.uri_of(file.key)} is gone: something else than this run "
                 "has aborted it, such as a lifecycle rule of the bucket; run again"
@@ -163,7 +168,7 @@ def make_visible(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFil
     doing = f"completing the files of a batch at {prefix.uri}"
     with explained(doing, "s3:PutObject and s3:ListBucket", ShardError):
         try:
-            return tuple(map_concurrently(files, one))
+            return tuple(map_concurrently(files, complete_one))
         except Exception as exc:
             if not taken:
                 raise
@@ -182,7 +187,7 @@ def clean_up(
     `files` is None while only tasks know of uploads; `keeps` are keys of others' objects.
     """
     if files is None:
-        return left_by_tasks(prefix, folder)
+        return abort_uploads_of_tasks(prefix, folder)
     problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
     objects = remove(prefix, [file.key for file in files if file.key not in keeps])
     if objects:
@@ -191,27 +196,23 @@ def clean_up(
     return "; ".join(problems) or None
 
 
-def lost_attempts(
+def find_lost_attempts(
     prefix: Prefix, folder: str, files: Sequence[PendingFile], parts: DataFrame
 ) -> UploadReaper | None:
-    """What aborts uploads of tasks' attempts that Spark has given up, if there may be some.
+    """A reaper for the uploads of attempts that Spark has given up, if there may be some.
 
-    They cost storage, and no more, where the store does not tell of them.
+    Where the store does not list uploads, these stay; they cost storage and are not visible.
     """
     if not files:
         return None
-    reaper = UploadReaper(below(prefix, folder), files[0].upload_id, take_over=True)
+    there = Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
+    reaper = UploadReaper(there, files[0].upload_id, take_over=True)
     return reaper if len(reaper.found) > len(files) or speculates(parts) else None
 
 
-def below(prefix: Prefix, folder: str) -> Prefix:
-    """The folder of one batch, in which no other run writes."""
-    return Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
-
-
-def left_by_tasks(prefix: Prefix, folder: str) -> str | None:
+def abort_uploads_of_tasks(prefix: Prefix, folder: str) -> str | None:
     """Abort what tasks have open, until none opens more; None, or what may be left."""
-    there = below(prefix, folder)
+    there = Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
     try:
         with prove_writing(there) as probe:
             return UploadReaper(there, probe, take_over=True).abort_until_idle()
@@ -228,13 +229,13 @@ def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
     """Put around the write that commits these files; ends normally if they are committed.
 
     A write whose answer was lost may have succeeded, and others may have changed the state since.
-    Errors are passed on if the files are not committed, or that is unknown. Files that are surely
-    not committed are removed, but not after an UnknownWriteError: a write to come may name them.
+    Other errors are raised again. Files that are surely not committed are removed, but not after
+    an UnknownWriteError: a write that arrives later may name them.
     """
     try:
         yield
     except Mzs3Error as exc:
-        is_committed = _has(store, files)
+        is_committed = _are_committed(store, files)
         if is_committed:
             return
         if is_committed is False and not isinstance(exc, UnknownWriteError):
@@ -254,7 +255,7 @@ def remove(prefix: Prefix, keys: Iterable[str]) -> list[str]:
     return [key for key in map_concurrently(keys, one) if key is not None]
 
 
-def _has(store: StateStore, files: Sequence[BatchFile]) -> bool | None:
+def _are_committed(store: StateStore, files: Sequence[BatchFile]) -> bool | None:
     """Whether the files are, or were, part of the shard; None if that is unknown."""
     if not files:
         return None

@@ -1,0 +1,179 @@
+"""A model as its shard sees it: the columns it gives, its rows, and what they change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.events import EventSink
+from dbt.adapters.mzs3.names import folded, namesakes, shown_namesakes
+from dbt.adapters.mzs3.options.values import Problems
+from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems, queried_rows
+from dbt.adapters.mzs3.rows.plan import in_parts
+from dbt.adapters.mzs3.shard.batch.write import as_wire
+from dbt.adapters.mzs3.shard.codec.encode import datums
+from dbt.adapters.mzs3.shard.config import ShardOptions, sort_problems
+from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
+from dbt.adapters.mzs3.shard.rows import (
+    added,
+    in_wire_type,
+    parts_of_changes,
+    sorted_inside,
+    wire_spark_type,
+)
+from dbt.adapters.mzs3.shard.state.evolve import evolved, given_columns
+from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
+from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
+from dbt.adapters.mzs3.shard.types import Column as ShardColumn
+from dbt.adapters.mzs3.shard.types import Type
+from dbt.adapters.mzs3.shard.write.diff import as_compared, changed
+from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.frames import default_parallelism
+
+
+@dataclass(frozen=True)
+class ShardRun:
+    """A run of a model: its rows, its checked options, and the shard that it writes."""
+
+    spark: SparkSession
+    node: str
+    frame: DataFrame
+    options: ShardOptions
+    shard: ShardLocation
+    as_of: int
+    cancelled: threading.Event | None
+    tell: EventSink
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether whoever has started the run wants it to stop."""
+        return self.cancelled is not None and self.cancelled.is_set()
+
+
+def evolve_shard(run: ShardRun, before: ShardState | None) -> ShardState:
+    """The shard with its columns from this run on; ConfigError with all wrong options."""
+    options, schema = run.options, run.frame.schema
+    given = given_columns(schema, options.column_types)
+    wrong = type_problems(schema, options.column_types)
+    problems = Problems(run.node, wrong.values())
+    usable = {n: sql for n, sql in options.column_defaults.items() if folded(n) not in wrong}
+    defaults: dict[str, bytes] = {}
+    with problems.gathered():
+        defaults = default_datums(run.spark, run.node, usable, given)
+    state = new_shard(given) if before is None else before
+    columns = state.schema.columns
+    names = [*(column.name for column in columns), *(column.name for column in given)]
+    if before is not None:
+        with problems.gathered():
+            # After a reset there are no columns that the model's could differ from.
+            is_new = state.is_unwritten
+            columns = evolved(
+                run.node,
+                columns,
+                given,
+                state.next_tag,
+                policy="append_new_columns" if is_new else options.on_schema_change,
+                renames={} if is_new else options.column_renames,
+                defaults=defaults,
+            )
+            names = [column.name for column in columns]
+    problems.found += sort_problems(options.sort_by, list(dict.fromkeys(names)))
+    problems.raise_if_any()
+    return state.with_columns(columns, run.as_of)
+
+
+def changes_of(run: ShardRun, state: ShardState, moment: int) -> DataFrame:
+    """The changes, partitioned as files are."""
+    columns, parts = state.schema.columns, run.options.parts
+    sorted_by, _ = state.schema.named(run.options.sort_by)
+    keys = [f"c{columns.index(column)}" for column in sorted_by]
+    rows = model_rows(run.frame, columns)
+    ordered: list[Column | str] = [F.lit(moment).cast("bigint").alias("t"), "d", *rows.columns]
+    if run.options.mode == "diff" and any(batch.files for batch in state.batches):
+        compared = list(map(as_compared, columns))
+        before = changes_in(run.spark, run.shard, state.batches, compared)
+        stored = sum(batch.bytes for batch in state.batches)
+        changes = changed(rows, before, stored).select(ordered)
+        return parts_of_changes(changes, keys, parts, state.batches)
+    new = in_parts(added(rows).select(ordered), parts or default_parallelism(run.spark))
+    return sorted_inside(new, keys) if keys else new
+
+
+def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
+    """The model's rows as c0, c1, … of the shard's columns; NULL where the model lacks one."""
+    rows = canonical_columns(frame)
+    kinds = {field.name: field.dataType for field in rows.schema.fields}
+    places = {folded(name): f"c{place}" for place, name in enumerate(frame.columns)}
+
+    def value(column: ShardColumn) -> Column:
+        place = places.get(folded(column.name))
+        if place is None:
+            return F.lit(None).cast(wire_spark_type(column.kind))
+        return in_wire_type(F.col(place), kinds[place], column.kind, column.name)
+
+    return rows.select(*[value(column).alias(f"c{i}") for i, column in enumerate(columns)])
+
+
+def default_datums(
+    spark: SparkSession, node: str, expressions: Mapping[str, str], given: Sequence[ShardColumn]
+) -> dict[str, bytes]:
+    """The values of SQL expressions as `Datum`s; raises ConfigError with all that fail."""
+    columns = {folded(column.name): column for column in given}
+    found: dict[str, bytes] = {}
+    problems: list[str] = []
+    for name, expression in expressions.items():
+        column = columns.get(folded(name))
+        if column is None:
+            problems.append(
+                f"column_defaults has {name}, which the model lacks; it has "
+                f"{', '.join(one.name for one in given)}"
+            )
+            continue
+        value = f"SELECT CAST(({expression}) AS {column.spark_sql}) AS value"
+        try:
+            one = canonical_columns(spark.sql(value))
+            [field], kind = one.schema.fields, column.kind
+            values = in_wire_type(F.col(field.name), field.dataType, kind, column.name)
+            wire = as_wire(one.select(values).toArrow().column(0).combine_chunks(), kind)
+            found[name] = datums(wire, kind)[0].as_py() or b""
+        except (PySparkException, ValueError) as exc:
+            reason = str(explain(exc)).splitlines()[0]
+            problems.append(f"column_defaults has {expression} for {name}, which fails: {reason}")
+    Problems(node, problems).raise_if_any()
+    return found
+
+
+def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
+    """The query's rows, in columns that a shard can have; raises ConfigError or SparkJobError."""
+    frame = queried_rows(spark, node, query)
+    problems = column_problems(frame.schema)
+    names = frame.schema.fieldNames()
+    problems += [
+        f"the query has {shown_namesakes(names[first], names[place])}; rename one"
+        for first, place in namesakes(names)
+    ]
+    Problems(node, problems).raise_if_any()
+    return frame
+
+
+def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> dict[str, str]:
+    """What is wrong with names in `column_types`, by these names."""
+    found = {folded(field.name): field.dataType for field in schema.fields}
+    problems = {}
+    for name, kind in types.items():
+        if name not in found:
+            problems[name] = (
+                f"column_types has {name}, which the query lacks; it has {', '.join(found)}"
+            )
+        elif not fits(found[name], kind):
+            problems[name] = (
+                f"column_types has {kind} for {name}, whose values, {ddl_of(found[name])}, can't "
+                "be taken for it; cast them, or correct the type"
+            )
+    return problems
