@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from session import Session, median_seconds
 
 from dbt.adapters.mzs3.formats.read.columns import Column
+from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.ledger.compaction import is_due
 from dbt.adapters.mzs3.ledger.events import Phase, State
 from dbt.adapters.mzs3.ledger.ledger import Ledger
@@ -25,6 +26,7 @@ from dbt.adapters.mzs3.source.definition import SourceDefinition, parse_definiti
 from dbt.adapters.mzs3.source.executor.fetch import schema_ddl
 from dbt.adapters.mzs3.source.listing.reconcile import reconcile
 from dbt.adapters.mzs3.source.operations.status import read_status
+from dbt.adapters.mzs3.source.purify import PinnedDefinition
 from dbt.adapters.mzs3.source.tables import make_relations, make_schema
 
 if TYPE_CHECKING:
@@ -62,7 +64,9 @@ class Bench(Session):
             connections={"default"},
         )
         make_schema(self.spark, definition)
-        make_relations(self.spark, definition, ROWS, "{}")
+        columns = (Column("id"),)
+        pinned = PinnedDefinition(None, columns, "s3://bench/", CsvDialect(), "none")
+        make_relations(self.spark, definition, pinned, None)
         ledger = Ledger(self.spark, definition.relations)
         old = max(0, epochs - 16)
         if old:

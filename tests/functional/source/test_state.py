@@ -323,7 +323,7 @@ def test_a_table_that_a_late_run_made_of_an_old_definition_takes_no_rows(lake, m
 
     def late(*given):
         monkeypatch.setattr(pinning, "purify_now", purify)
-        pinning._make(stale, purify(stale, None), None)
+        pinning.make_relations(stale.spark, stale.definition, purify(stale, None), None)
         return purify(*given)
 
     monkeypatch.setattr(pinning, "purify_now", late)

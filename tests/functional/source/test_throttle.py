@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.ledger.compaction import compact
 from dbt.adapters.mzs3.ledger.ledger import Ledger, _framed
 from dbt.adapters.mzs3.source.config import Intake
-from dbt.adapters.mzs3.source.listing import throttle
-from dbt.adapters.mzs3.source.listing.throttle import FIRST_BYTES, OBJECT_BYTES, run_limits
+from dbt.adapters.mzs3.source.listing import plan
+from dbt.adapters.mzs3.source.listing.plan import FIRST_BYTES, OBJECT_BYTES, run_limits
 from dbt.adapters.mzs3.source.operations.status import read_status
 
 pytestmark = pytest.mark.spark
@@ -76,11 +76,11 @@ def test_what_a_queue_announces_waits_too(post):
 def test_a_run_without_earlier_ones_takes_a_first_bite_and_one_object_at_least(lake, monkeypatch):
     made(lake)
     assert allowed(lake) == FIRST_BYTES
-    monkeypatch.setattr(throttle, "FIRST_BYTES", 2 * LOAD)
+    monkeypatch.setattr(plan, "FIRST_BYTES", 2 * LOAD)
     for number in range(4):
         lake.put(f"{number}.csv", OBJECT)
     assert lake.ingest().objects == 2
-    monkeypatch.setattr(throttle, "allowance", lambda *_: 1)
+    monkeypatch.setattr(plan, "allowance", lambda *_: 1)
     report = lake.ingest()
     assert (report.objects, report.waiting_objects, report.waiting_runs) == (1, 1, 1)
 
@@ -121,7 +121,7 @@ def test_the_times_are_still_there_after_a_compaction(lake):
 def test_runs_that_need_no_times_ask_for_none(lake, monkeypatch):
     lake.put("1.csv", OBJECT)
     made(lake).ingest()
-    monkeypatch.setattr(throttle, "_last_epochs", lambda _: pytest.fail("asked for times"))
+    monkeypatch.setattr(plan, "_last_epochs", lambda _: pytest.fail("asked for times"))
     assert lake.ingest().objects == 0
     lake.put("2.csv", OBJECT)
     lake.put("3.csv", OBJECT)

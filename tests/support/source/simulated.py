@@ -170,18 +170,16 @@ class SimulatedPin:
 
     text: str
     file_format: str = PARQUET
-    columns: tuple[()] = ()
-
-    def to_json(self) -> str:
-        return self.text
 
 
 def read_tables(ask: Named, _: Any) -> SourceTables:
-    return SourceTables(ask("pinned") or None, RELATIONS, has_ledger=True, has_owner=True)
+    pinned = ask("pinned")
+    there = SimulatedPin(pinned) if pinned else None
+    return SourceTables(there, RELATIONS, has_ledger=True, has_owner=True)
 
 
-def make_relations(ask: Named, _: Any, __: Any, text: str, *___: Any) -> SourceRelations:
-    ask("make_table", text)
+def make_relations(ask: Named, _: Any, pinned: SimulatedPin, __: Any) -> SourceRelations:
+    ask("make_table", pinned.text)
     return RELATIONS
 
 
@@ -190,7 +188,6 @@ def simulate_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
     patch = monkeypatch.setattr
     patch(pinning, "read_tables", read_tables)
     patch(pinning, "purify_now", lambda run, *_: SimulatedPin(run.spark.name))
-    patch(pinning, "PinnedDefinition", SimpleNamespace(from_json=SimulatedPin))
     patch(pinning, "_require_agreement", lambda *_: None)
     patch(pinning, "_require_format", lambda *_: None)
     patch(pinning, "drop_rows", lambda ask, *_: ask("drop_table"))

@@ -1,6 +1,7 @@
 """What a source says of state that is lost or somebody else's; the metastore is a stand-in."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -10,6 +11,8 @@ from pyspark.sql import Row
 from support.source.fields import parse
 
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.formats.read.columns import Column
+from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.ledger import compaction
 from dbt.adapters.mzs3.ledger.cancellation import Cancellation
 from dbt.adapters.mzs3.ledger.lease import UNKNOWN, Holder, Owner, SourceLock
@@ -22,10 +25,12 @@ from dbt.adapters.mzs3.source.after_commit import act_on_committed
 from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.source.operations import object_actions
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction
+from dbt.adapters.mzs3.source.purify import PinnedDefinition
 from dbt.adapters.mzs3.source.reset import reset_source
 from dbt.adapters.mzs3.source.tables import make_relations, read_tables, require_ledger
 
 RELATIONS = parse().relations
+PINNED = PinnedDefinition(None, (Column("id"),), "s3://lake/", CsvDialect(), "none")
 RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"
 
 
@@ -74,7 +79,7 @@ def test_a_definition_that_cannot_be_read():
 
 
 def test_rows_without_a_ledger():
-    pinned = [("mzs3.pinned.0", b"{}".hex())]
+    pinned = [("mzs3.pinned.0", PINNED.to_json().encode().hex())]
     spark = metastore(RELATIONS.rows, properties=pinned)
     assert error_of(read_tables, spark, parse()) == (
         "lake.orders: raw.orders__rows holds rows, but raw.orders__ledger, which says what is "
@@ -98,7 +103,7 @@ def test_a_ledger_without_rows():
 def test_a_view_that_the_source_did_not_make_stops_it_before_anything_is_made(suffix):
     names = {"": RELATIONS.source, "__objects": RELATIONS.objects, "__rejects": RELATIONS.rejects}
     spark = metastore(names[suffix], properties=[("view.sqlConfig", "x")])
-    assert error_of(make_relations, spark, parse(), "id int", "{}") == (
+    assert error_of(make_relations, spark, parse(), PINNED, None) == (
         f"lake.orders: raw.orders{suffix} was not made by this source. Drop it, or give the "
         "source another schema or identifier"
     )
@@ -112,7 +117,9 @@ def test_tables_of_iceberg_are_not_made_where_a_session_keeps_them_as_they_were(
     spark = metastore()
     spark.conf = {}
     cache = "spark.sql.catalog.spark_catalog.cache-enabled"
-    assert error_of(make_relations, spark, parse(), "id int", "{}", "iceberg") == (
+    assert error_of(
+        make_relations, spark, parse(), replace(PINNED, file_format="iceberg"), None
+    ) == (
         f"lake.orders: with {cache} a session reads tables of Iceberg as they were before other "
         "runs have committed; set it to false under server_side_parameters"
     )

@@ -34,7 +34,7 @@ from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.listing import FirstPage, first_page
 from dbt.adapters.mzs3.source.listing.reconcile import unsettled
 from dbt.adapters.mzs3.source.listing.scan import object_frame
-from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions
+from dbt.adapters.mzs3.source.purify import contradictions
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.source.tables import read_tables, reads_latest
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
@@ -64,8 +64,7 @@ def is_idle(run: SourceRun) -> bool:
             epochs = ledger.epochs()
             if unfinished_epochs(epochs) or is_due(epochs):
                 return False
-            of = run.definition
-            page = first_page(client.result(), of.location, of.pattern)
+            page = first_page(client.result(), run.definition.location, run.definition.pattern)
             if page.end is not None:
                 return False
             digest = _digest(run.definition, epochs, page)
@@ -100,7 +99,7 @@ def _current_relations(run: SourceRun) -> SourceRelations | None:
     tables = read_tables(run.spark, run.definition)
     if tables is None or tables.pinned is None or not (tables.has_ledger and tables.has_owner):
         return None
-    pinned = PinnedDefinition.from_json(tables.pinned)
+    pinned = tables.pinned
     if contradictions(pinned, run.definition) or not reads_latest(run.spark, pinned.file_format):
         return None
     return tables.relations

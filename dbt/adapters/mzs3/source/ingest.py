@@ -35,9 +35,14 @@ from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, HeaderFrom
 from dbt.adapters.mzs3.source.fetch import EpochRows
 from dbt.adapters.mzs3.source.first_run import header_hint, least_objects
 from dbt.adapters.mzs3.source.idle import is_idle
-from dbt.adapters.mzs3.source.listing.plan import Refusal, TakeObjects, new_objects
+from dbt.adapters.mzs3.source.listing.plan import (
+    Limits,
+    Refusal,
+    TakeObjects,
+    new_objects,
+    run_limits,
+)
 from dbt.adapters.mzs3.source.listing.scan import listing_name, object_frame
-from dbt.adapters.mzs3.source.listing.throttle import Limits, run_limits
 from dbt.adapters.mzs3.source.pinning import Pin, pin, purify_now
 from dbt.adapters.mzs3.source.queue.announced import look_again, note_what_is_gone
 from dbt.adapters.mzs3.source.queue.inbox import Inbox, open_inbox

@@ -29,10 +29,10 @@ from dbt.adapters.mzs3.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.ledger.events import State
 from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
+from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.source.definition import SourceDefinition
-from dbt.adapters.mzs3.source.executor.fetch import open_format, schema_ddl
+from dbt.adapters.mzs3.source.executor.fetch import open_format
 from dbt.adapters.mzs3.source.executor.listing import ObjectInfo, iter_pages
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, purify
 from dbt.adapters.mzs3.source.queue.announced import look_again
@@ -45,7 +45,6 @@ from dbt.adapters.mzs3.source.tables import (
     drop_rows,
     lost_rows,
     make_relations,
-    name_owner,
     read_tables,
 )
 from dbt.adapters.mzs3.spark.tables import table_format
@@ -74,25 +73,25 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
         if tables.pinned is None:
             lock.require()  # or another run has made it since
             raise lost_rows(definition)
-        pinned = PinnedDefinition.from_json(tables.pinned)
-        _require_agreement(definition, pinned)
-        _make(run, pinned, tables)
-        return Pin(pinned, ledger, is_first=False)
+        _require_agreement(definition, tables.pinned)
+        make_relations(spark, definition, tables.pinned, tables)
+        return Pin(tables.pinned, ledger, is_first=False)
     lock.require_alone()
     pinned = purify_now(run, inbox, ledger)
     if tables is not None:
         # The ledger has a format already.
         pinned = replace(pinned, file_format=tables.relations.file_format)
         _require_format(definition, pinned.file_format)
-    if tables is not None and tables.pinned is not None and not _is_pinned(tables, pinned):
+    # Wherever its header was found: definitions that differ in no more are equal.
+    if tables is not None and tables.pinned not in (None, pinned):
         with lock.alone():
             drop_rows(spark, definition, tables.relations)
-            relations = _make(run, pinned, None)
+            relations = make_relations(spark, definition, pinned, None)
     else:
-        relations = _make(run, pinned, tables)
+        relations = make_relations(spark, definition, pinned, tables)
     # A run that lost the lock may still make the table, as it knew it, just after it was dropped:
     # then it was there, and has other columns.
-    if (now := read_tables(spark, definition)) is None or not _is_pinned(now, pinned):
+    if (now := read_tables(spark, definition)) is None or now.pinned != pinned:
         rows = definition.relations.shown("__rows")
         raise SourceError(
             f"{definition.name}: another run made or dropped {rows} while this one was to make "
@@ -100,11 +99,6 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
         )
     # Not the ledger from before: the table of rows beside it may have another name by now.
     return Pin(pinned, Ledger(spark, relations, lock), is_first=True)
-
-
-def _is_pinned(tables: SourceTables, pinned: PinnedDefinition) -> bool:
-    """Whether the tables are made for this definition, wherever its header was found."""
-    return tables.pinned is not None and PinnedDefinition.from_json(tables.pinned) == pinned
 
 
 def _has_committed(run: SourceRun, tables: SourceTables, ledger: Ledger) -> bool:
@@ -116,15 +110,6 @@ def _has_committed(run: SourceRun, tables: SourceTables, ledger: Ledger) -> bool
             with run.step("void"):
                 ledger.write_void(dead)
     return is_committed(ledger)
-
-
-def _make(
-    run: SourceRun, pinned: PinnedDefinition, tables: SourceTables | None
-) -> SourceRelations:
-    columns, text = schema_ddl(pinned.columns), pinned.to_json()
-    if tables is not None and tables.pinned is not None:
-        name_owner(run.spark, run.definition, tables)
-    return make_relations(run.spark, run.definition, columns, text, pinned.file_format, tables)
 
 
 def purify_now(

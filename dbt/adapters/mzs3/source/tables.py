@@ -20,6 +20,8 @@ from dbt.adapters.mzs3.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.ledger.transactions import WRITTEN_BY
 from dbt.adapters.mzs3.ledger.views import create_views, foreign_views, read_views, with_prefix
 from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.executor.fetch import schema_ddl
+from dbt.adapters.mzs3.source.purify import PinnedDefinition
 from dbt.adapters.mzs3.source.report import reset_hint
 from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.spark.sql import DELTA, ICEBERG, PARQUET, quote_schema
@@ -57,15 +59,10 @@ class SourceTables:
     there: a run may have died in between. `has_owner` says that they name their source, as those
     of earlier versions do not."""
 
-    pinned: str | None
+    pinned: PinnedDefinition | None
     relations: SourceRelations
     has_ledger: bool
     has_owner: bool
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether both tables are there."""
-        return self.pinned is not None and self.has_ledger
 
 
 def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTables | None:
@@ -96,7 +93,8 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
     made = _stored_as(definition, of_table)
     reset = reset_hint(source)
     try:
-        pinned = decoded("".join(parts[number] for number in sorted(parts, key=int)))
+        text = decoded("".join(parts[number] for number in sorted(parts, key=int)))
+        pinned = PinnedDefinition.from_json(text)
     except ValueError as exc:
         raise SourceError(
             f"{source}: the definition that is pinned in the properties of {rows} can't be read. "
@@ -134,26 +132,18 @@ def stored_relations(spark: SparkSession, definition: SourceDefinition) -> Sourc
     return _stored_as(definition, found or {})
 
 
-def table_properties(definition: SourceDefinition, file_format: str) -> dict[str, str]:
+def _table_properties(definition: SourceDefinition, file_format: str) -> dict[str, str]:
     """What a table of the source says of itself."""
     of_table = {_FORMAT: file_format, _SOURCE: encoded(definition.name)}
     return {f"{TABLE_PROPERTY}{key}": value for key, value in of_table.items()}
 
 
-def generation_properties(relations: SourceRelations, suffix: str) -> dict[str, str]:
+def _generation_properties(relations: SourceRelations, suffix: str) -> dict[str, str]:
     """What a view in front of a table with a generation says beside that."""
-    told = {_GENERATION: relations.generation}
+    generations = {_GENERATION: relations.generation}
     if suffix == "__rows" and relations.rows_generation:
-        told[_ROWS_GENERATION] = relations.rows_generation
-    return {f"{TABLE_PROPERTY}{key}": value for key, value in told.items()}
-
-
-def name_owner(spark: SparkSession, definition: SourceDefinition, tables: SourceTables) -> None:
-    """Has tables that name no source, as those of earlier versions do not, name this one."""
-    if not tables.has_owner:
-        kind, name = kind_of(tables.relations), definition.relations.rows
-        given = properties_sql(TABLE_PROPERTY, {_SOURCE: encoded(definition.name)})
-        spark.sql(f"ALTER {kind} {name} SET TBLPROPERTIES {given}")
+        generations[_ROWS_GENERATION] = relations.rows_generation
+    return {f"{TABLE_PROPERTY}{key}": value for key, value in generations.items()}
 
 
 def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> SourceRelations:
@@ -180,29 +170,31 @@ def kind_of(relations: SourceRelations) -> str:
 def make_relations(
     spark: SparkSession,
     definition: SourceDefinition,
-    columns: str,
-    pinned: str,
-    file_format: str = PARQUET,
-    made: SourceTables | None = None,
+    pinned: PinnedDefinition,
+    tables: SourceTables | None,
 ) -> SourceRelations:
-    """Makes all relations of the source, the pinned definition in one step with `__rows`; the
-    relations with the format of their tables.
+    """Makes all relations of the source but the `tables` that are there, the pinned definition in
+    one step with `__rows`; the relations with the format of their tables.
 
-    `columns` is the schema of the rows in Spark's DDL, names quoted; `made` are the tables that
-    are there. Safe to repeat after a run that died in between. Raises SourceError, with nothing
-    made, if the name of a view is taken by something else, or Iceberg would show the session
-    tables as they were.
+    Safe to repeat after a run that died in between. Raises SourceError, with nothing made, if the
+    name of a view is taken by something else, or Iceberg would show the session tables as they
+    were.
     """
-    source, views = definition.name, _own_views(spark, definition)
-    if not reads_latest(spark, file_format):
+    if tables is not None and tables.pinned is not None and not tables.has_owner:
+        # Those of earlier versions do not name their source.
+        given = properties_sql(TABLE_PROPERTY, {_SOURCE: encoded(definition.name)})
+        kind = kind_of(tables.relations)
+        spark.sql(f"ALTER {kind} {definition.relations.rows} SET TBLPROPERTIES {given}")
+    views = _own_views(spark, definition)
+    if not reads_latest(spark, pinned.file_format):
         raise SourceError(
-            f"{source}: with {_CACHE} a session reads tables of Iceberg as they were before other "
-            "runs have committed; set it to false under server_side_parameters"
+            f"{definition.name}: with {_CACHE} a session reads tables of Iceberg as they were "
+            "before other runs have committed; set it to false under server_side_parameters"
         )
-    if made is not None and made.is_whole:
-        relations = made.relations
+    if tables is not None and tables.pinned is not None and tables.has_ledger:
+        relations = tables.relations
     else:
-        relations = _make_tables(spark, definition, columns, pinned, file_format)
+        relations = _make_tables(spark, definition, pinned)
     create_views(spark, relations, views)
     return relations
 
@@ -224,17 +216,17 @@ def reads_latest(spark: SparkSession, file_format: str) -> bool:
 
 
 def _make_tables(
-    spark: SparkSession, definition: SourceDefinition, columns: str, pinned: str, file_format: str
+    spark: SparkSession, definition: SourceDefinition, pinned: PinnedDefinition
 ) -> SourceRelations:
     """Makes the two tables, and in front of each with a generation a view with its plain name."""
-    named = definition.relations
+    named, file_format = definition.relations, pinned.file_format
     relations = stored_relations(spark, definition)
     if relations.file_format != file_format:
         relations = named.stored_as(file_format)
     elif relations.has_transactions and read_properties(spark, named.rows, "") is None:
         # What is left of those before is never theirs, nor what is still written to them.
         relations = relations.with_new_rows()
-    stored = encoded(pinned)
+    stored = encoded(pinned.to_json())
     starts = range(0, len(stored), PROPERTY_LENGTH)
     parts = {
         f"{PINNED_PROPERTY}{n}": stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
@@ -245,12 +237,11 @@ def _make_tables(
         f"({_LEDGER_DDL}, epoch string, phase string{more}) USING {file_format} "
         "PARTITIONED BY (epoch, phase)"
     )
-    rows = (
-        f"({columns}, {EPOCH_COLUMN} string) USING {file_format} PARTITIONED BY ({EPOCH_COLUMN})"
-    )
+    columns = f"{schema_ddl(pinned.columns)}, {EPOCH_COLUMN} string"
+    rows = f"({columns}) USING {file_format} PARTITIONED BY ({EPOCH_COLUMN})"
     for suffix, ddl, properties in (("__rows", rows, parts), ("__ledger", ledger, {})):
         table = relations.table(suffix)
-        properties = {**properties, **table_properties(definition, file_format)}
+        properties = {**properties, **_table_properties(definition, file_format)}
         own = properties_sql("", {**properties, **_OF_FORMAT[file_format]})
         _create_table(
             spark,
@@ -258,7 +249,7 @@ def _make_tables(
             f"{definition.name}: {relations.shown(suffix)}",
         )
         if relations.has_transactions:
-            properties |= generation_properties(relations, suffix)
+            properties |= _generation_properties(relations, suffix)
             spark.sql(
                 f"CREATE VIEW IF NOT EXISTS {named.table(suffix)} "
                 f"TBLPROPERTIES {properties_sql('', properties)} AS SELECT * FROM {table}"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.source.config import Intake
-from dbt.adapters.mzs3.source.listing.throttle import (
+from dbt.adapters.mzs3.source.listing.plan import (
     FIRST_BYTES,
     OBJECT_BYTES,
     TIMES,

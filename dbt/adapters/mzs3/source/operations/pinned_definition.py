@@ -128,14 +128,14 @@ def read_purified(
     """The purified definition; no relation or message is changed. Raises an Mzs3Error."""
     ledger = None
     with source_session(spark, definition.name):
-        made = read_tables(spark, definition)
-        if made is not None and made.has_ledger:
-            ledger = Ledger(spark, made.relations)
-        if made is not None and ledger and is_committed(ledger):
-            if made.pinned is None:
+        tables = read_tables(spark, definition)
+        if tables is not None and tables.has_ledger:
+            ledger = Ledger(spark, tables.relations)
+        if tables is not None and ledger and is_committed(ledger):
+            if tables.pinned is None:
                 raise lost_rows(definition)
-            pinned = PinnedDefinition.from_json(made.pinned)
-            return Purified(definition, pinned, True, tuple(contradictions(pinned, definition)))
+            differences = tuple(contradictions(tables.pinned, definition))
+            return Purified(definition, tables.pinned, True, differences)
     run = SourceRun(spark, definition, connection)
     try:
         with source_session(spark, definition.name), open_inbox(run) as inbox:

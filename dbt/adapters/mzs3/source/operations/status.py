@@ -14,8 +14,7 @@ from dbt.adapters.mzs3.ledger.compaction import committed_epochs
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.definition import SourceDefinition
-from dbt.adapters.mzs3.source.listing.throttle import run_limits
-from dbt.adapters.mzs3.source.purify import PinnedDefinition
+from dbt.adapters.mzs3.source.listing.plan import run_limits
 from dbt.adapters.mzs3.source.report import objects_hint, reset_hint, size_text
 from dbt.adapters.mzs3.source.run import source_session
 from dbt.adapters.mzs3.source.tables import read_tables, stored_relations
@@ -122,9 +121,9 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
 def _misplaced(spark: SparkSession, definition: SourceDefinition) -> tuple[str, ...]:
     # What is wrong with its tables, the next run tells.
     with suppress(SourceError):
-        made = read_tables(spark, definition)
-        if made is not None and made.pinned is not None:
-            return tuple(PinnedDefinition.from_json(made.pinned).misplaced())
+        tables = read_tables(spark, definition)
+        if tables is not None and tables.pinned is not None:
+            return tuple(tables.pinned.misplaced())
     return ()
 
 
