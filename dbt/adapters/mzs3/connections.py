@@ -25,9 +25,8 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.logged import Warnings
-from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.cursor import COMMENTS, SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.engine import open_session
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
@@ -149,7 +148,7 @@ class NodeState(threading.local):
         self.warnings = Warnings()
         self.fetched: dict[str, dict[str, int]] = {}
         """The bytes fetched of shards before the node, by source and column."""
-        self.committed: CopyResult | PersistResult | None = None
+        self.committed: Committed | None = None
         """What the node's job has committed."""
 
 

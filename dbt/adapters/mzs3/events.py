@@ -1,4 +1,5 @@
-"""The events of an export: each is a line for people and fields for programs, without secrets."""
+"""What exports and shards tell: events, each a line for people and fields for programs without
+secrets, and what was committed."""
 
 from __future__ import annotations
 
@@ -48,3 +49,16 @@ EventSink = Callable[[CopyEvent], None]
 
 def ignore_event(_: CopyEvent) -> None:
     """An EventSink that does nothing."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What an export or a write to a shard has committed, which is visible by way of the
+    `manifest`; `bytes` and `files` are of what it wrote."""
+
+    rows: int
+    location: str
+    manifest: str
+    files: int
+    bytes: int
+    as_of: int

@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.compiled_job import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_errors
 from dbt.adapters.mzs3.credentials import require_spark
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.logged import AS_ERRORS
 from dbt.adapters.mzs3.operations import OPERATIONS
@@ -49,7 +49,6 @@ from dbt.adapters.mzs3.python_job import (
 )
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.config import parse_shard_options
-from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.job import Call
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.tables import load_seed, schema_names
@@ -162,7 +161,7 @@ class Mzs3Adapter(CatalogAdapter):
 
     def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
         """The response for a Python job."""
-        if isinstance(submission_result, CopyResult | PersistResult):
+        if isinstance(submission_result, Committed):
             self.connections.node.committed = submission_result
         response: AdapterResponse = self.connections.with_reads(job_response(submission_result))
         return response

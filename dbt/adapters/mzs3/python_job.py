@@ -14,9 +14,9 @@ from dbt_common.invocation import get_invocation_id, get_invocation_started_at
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, ReadingResponse, as_dbt_error
 from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.runner import runner_for
-from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.job import Call, run_job
@@ -120,7 +120,7 @@ def job_response(result: Any) -> AdapterResponse:
     """dbt's response for the `result` of a job."""
     if isinstance(result, AdapterResponse):
         return result
-    if isinstance(result, CopyResult | PersistResult):
+    if isinstance(result, Committed):
         return CopyResponse(
             _message=f"COPY {result.rows}",
             code="COPY",
@@ -134,7 +134,7 @@ def job_response(result: Any) -> AdapterResponse:
     return ReadingResponse(_message="OK")
 
 
-def committed_all_the_same(node: str, why: str, result: CopyResult | PersistResult) -> str:
+def committed_all_the_same(node: str, why: str, result: Committed) -> str:
     """The error of a node that fails after its commit: what is there, and what to do."""
     if isinstance(result, CopyResult):
         there, again = "the export is complete and stays", "exports once more"

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.commit.intent import PendingExport
 from dbt.adapters.mzs3.export.commit.manifest import (
     Existing,
@@ -38,16 +39,8 @@ from dbt.adapters.mzs3.upload.progress import ProgressTarget
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 
-@dataclass(frozen=True)
-class CopyResult:
+class CopyResult(Committed):
     """A committed export: its files are visible by way of the `manifest`."""
-
-    rows: int
-    location: str
-    manifest: str
-    files: int
-    bytes: int
-    as_of: int
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.events import EventSink, copy_warning, ignore_event
+from dbt.adapters.mzs3.events import Committed, EventSink, copy_warning, ignore_event
 from dbt.adapters.mzs3.options.values import Problems
 from dbt.adapters.mzs3.shard.config import parse_shard_options
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
@@ -46,16 +46,8 @@ _ATTEMPTS = 8
 MOST_AHEAD_MS = 10 * 60_000
 
 
-@dataclass(frozen=True)
-class PersistResult:
+class PersistResult(Committed):
     """A batch that is in the shard, whose state is the `manifest`; `rows` are its changes."""
-
-    rows: int
-    location: str
-    manifest: str
-    files: int
-    bytes: int
-    as_of: int
 
 
 def persist_shard(
