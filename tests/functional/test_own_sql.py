@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.export.running_view import RunningCopy, view_text
 from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction, parse_shard_source
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
-from dbt.adapters.mzs3.shard.read.table import write_source_table
+from dbt.adapters.mzs3.shard.read.table import SourceTable, write_source_table
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.source.definition import parse_definition
 from dbt.adapters.mzs3.source.ingest import ingest
@@ -212,7 +212,9 @@ class Features:
         external = {"type": "persist_shard", "location": location, "validate": True}
         external["where"] = "id > 3 and day = date'2024-01-01' and k is not null"
         source = parse_shard_source("history.then", external, [], ["default"])
-        write_source_table(self.spark, source, self.connection, self.schema, "earlier")
+        write_source_table(
+            self.spark, SourceTable(source, self.connection, self.schema, "earlier")
+        )
         rows = self.spark.table(f"{self.schema}.earlier")
         read = sorted(map(str, rows.collect()))
         return [(first.rows, second.rows, third.rows), rows.schema.simpleString(), read]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.shard.write import job
+from dbt.adapters.mzs3.shard.write import job, model
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +18,8 @@ def test_the_files_of_a_shard_that_stays_the_same_are_not_read(
     persist: Callable[..., Any], rows: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert [persist(ROWS, moment).rows for moment in (10, 20)] == [3, 0]
-    monkeypatch.setattr(job, "changes_in", None)
+    for module in (job, model):
+        monkeypatch.setattr(module, "changes_in", None)
     # In another order, and in other partitions.
     again = persist(f"select * from ({ROWS}) order by id desc", 30)
     assert (again.rows, again.files) == (0, 0)

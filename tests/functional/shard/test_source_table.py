@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read import table as read_table
 from dbt.adapters.mzs3.shard.read.table import (
     TIMES,
+    SourceTable,
     source_exists,
     write_empty_table,
     write_source_table,
@@ -42,7 +43,7 @@ def write(spark: Any, connection: Any, location: str, schema: str) -> Callable[.
         source = ShardSource(
             "lake.orders", parse_location(location), columns=columns, keep_ms=keep_ms
         )
-        write_source_table(spark, source, connection, schema, "Orders", **how)
+        write_source_table(spark, SourceTable(source, connection, schema, "Orders"), **how)
 
     return run
 
@@ -225,10 +226,8 @@ def test_no_rows_come_in_the_place_of_those_that_are_there_meanwhile(
     monkeypatch.setattr(read_table, "source_exists", missing)
     where = parse_location(location if written else f"{location}-to-be")
     source = ShardSource("lake.orders", where)
-    refresh = partial(
-        *(read_table.refresh_source, spark, source, connection, [("id", "bigint")]),
-        *(schema, "Orders"),
-    )
+    target = SourceTable(source, connection, schema, "Orders", [("id", "bigint")])
+    refresh = partial(read_table.refresh_source, spark, target)
     refresh(is_empty=False, if_missing=True)
     assert spark.table(f"{schema}.orders").count() == 3
     refresh(is_empty=True, if_missing=False)
@@ -250,8 +249,9 @@ def test_what_others_made_is_not_replaced(
         write()
     assert [tuple(row) for row in spark.table(f"{schema}.orders").collect()] == [("mine",)]
     source = ShardSource("lake.orders", parse_location(f"{location}-to-be"))
+    target = SourceTable(source, connection, schema, "Orders", [("id", "int")])
     with pytest.raises(ShardError, match=r"Orders was not made by this source\. Drop it"):
-        write_empty_table(spark, source, connection, [("id", "int")], schema, "Orders")
+        write_empty_table(spark, target)
     assert [tuple(row) for row in spark.table(f"{schema}.orders").collect()] == [("mine",)]
 
 
@@ -265,9 +265,10 @@ def test_a_source_without_a_shard_has_its_rows_once_there_is_one(
     schema: str,
 ) -> None:
     source = ShardSource("lake.orders", parse_location(f"{location}-to-be"))
+    target = SourceTable(source, connection, schema, "Orders", [("id", "int")])
     assert not source_exists(spark, schema, "Orders")
     for _ in range(2):
-        write_empty_table(spark, source, connection, [("id", "int")], schema, "Orders")
+        write_empty_table(spark, target)
     assert source_exists(spark, schema, "Orders")
     assert spark.table(f"{schema}.orders").collect() == []
     persist("select 1 as id", 10)
@@ -287,7 +288,7 @@ def test_a_table_that_the_view_may_have_read_stays_for_a_while(
 
     persist("select 1 as id", 10)
     with monkeypatch.context() as patch:
-        patch.setattr(read_table._Run, "_point", fail)
+        patch.setattr(read_table.TableReplacement, "point_view", fail)
         with pytest.raises(ShardError, match="no"):
             write()
     [left] = tables()

@@ -13,7 +13,7 @@ from support.shard.files import with_structure_of_other_rows
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read import rows
-from dbt.adapters.mzs3.shard.read.table import write_source_table
+from dbt.adapters.mzs3.shard.read.table import SourceTable, write_source_table
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.store.location import parse_location
 
@@ -42,8 +42,8 @@ def read(
 
     def run(*, validate: bool = True) -> None:
         source = ShardSource("lake.orders", parse_location(location), validate=validate)
-        about = {"invocation_id": "this run", "tell": told.append}
-        write_source_table(spark, source, connection, schema, "orders", **about)
+        target = SourceTable(source, connection, schema, "orders", invocation_id="this run")
+        write_source_table(spark, target, tell=told.append)
 
     return run
 
@@ -175,5 +175,7 @@ def test_what_is_wrong_with_a_source_is_told_before_anything_is_compared(
     persist(ORDERS.format(2), 10)
     source = ShardSource("lake.orders", parse_location(location), validate=True, **wrong)
     with pytest.raises(ShardError, match="no_such"):
-        write_source_table(spark, source, connection, schema, "orders", tell=told.append)
+        write_source_table(
+            spark, SourceTable(source, connection, schema, "orders"), tell=told.append
+        )
     assert told == []

@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read.column_bytes import Fetching, bytes_in_files
 from dbt.adapters.mzs3.shard.read.rows import read_shard
-from dbt.adapters.mzs3.shard.read.table import write_source_table
+from dbt.adapters.mzs3.shard.read.table import SourceTable, write_source_table
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.store.client import s3_client
@@ -210,7 +210,7 @@ def test_a_read_without_rows_needs_no_count_of_its_bytes(
     source = ShardSource("lake.orders", parse_location(location), where=where)
     schema = f"shard_where_{next(_numbers)}"
     # Spark may drop the metric with all that it finds to be empty.
-    write_source_table(spark, source, connection, schema, "orders")
+    write_source_table(spark, SourceTable(source, connection, schema, "orders"))
     assert spark.table(f"{schema}.orders").count() == 0
 
 

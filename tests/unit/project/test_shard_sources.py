@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.project import staging
 from dbt.adapters.mzs3.project.sources import needed_sources
 from dbt.adapters.mzs3.shard.read import table
 from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes
+from dbt.adapters.mzs3.shard.read.table import SourceTable
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 
@@ -77,16 +78,15 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     """Puts a function of (source's name, whether empty) in the place of reading."""
 
     def put(action: Any) -> None:
-        def write(_: Any, source: Any, connection: Any, *place: str, **about: Any) -> ColumnBytes:
-            assert place == ("raw", source.name.removeprefix("lake."))
-            action(source.name, False)
-            return ColumnBytes(1, 1, 0, {"id": len(source.name)})
+        def write(_: Any, target: SourceTable, **about: Any) -> ColumnBytes:
+            name = target.source.name
+            assert (target.schema, target.identifier) == ("raw", name.removeprefix("lake."))
+            action(name, False)
+            return ColumnBytes(1, 1, 0, {"id": len(name)})
 
-        def write_empty(
-            _: Any, source: Any, __: Any, columns: list[Any], *place: str, if_missing: bool
-        ) -> None:
-            assert (columns, place[0]) == ([("id", "bigint")], "raw")
-            action(source.name, True)
+        def write_empty(_: Any, target: SourceTable, *, if_missing: bool) -> None:
+            assert (target.columns, target.schema) == ([("id", "bigint")], "raw")
+            action(target.source.name, True)
 
         monkeypatch.setattr(table, "write_source_table", write)
         monkeypatch.setattr(table, "write_empty_table", write_empty)
@@ -202,8 +202,8 @@ def test_what_a_read_tells_is_logged_under_the_name_of_its_source(
 ) -> None:
     logged: list[tuple[str, str]] = []
 
-    def write(*_: Any, invocation_id: str, tell: Any) -> None:
-        assert invocation_id == get_invocation_id()
+    def write(_: Any, target: SourceTable, *, tell: Any) -> None:
+        assert target.invocation_id == get_invocation_id()
         for level in ("debug", "info", "warn"):
             tell((level, "told"))
 

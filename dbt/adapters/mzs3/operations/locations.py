@@ -27,8 +27,13 @@ from dbt.adapters.mzs3.source.queue.permissions import check_queue
 from dbt.adapters.mzs3.spark.job import Call
 from dbt.adapters.mzs3.store.check import check_connection, check_permissions
 from dbt.adapters.mzs3.store.client import s3_client
-from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.store.location import named_location, named_target, unknown_connection
+from dbt.adapters.mzs3.store.connection import DEFAULT_NAME, AwsConnection
+from dbt.adapters.mzs3.store.location import (
+    S3Location,
+    named_location,
+    named_target,
+    unknown_connection,
+)
 from dbt.adapters.mzs3.text import counted
 
 logger = AdapterLogger("mzs3")
@@ -100,9 +105,7 @@ def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
 def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
     """Print a shard's columns and batches, and the bytes of each column."""
     operation = "describe_shard"
-    _require_texts(operation, location=location, aws_connection=aws_connection)
-    connections = adapter.config.credentials.connections
-    connection, place = named_target(operation, connections, aws_connection, location)
+    connection, place = _shard_at(adapter, operation, location, aws_connection)
     store = StateStore(s3_client(connection), place)
     state = store.existing().state
     for line in described(place.uri, state):
@@ -153,10 +156,7 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
 
 def reset_shard(adapter: Any, location: Any, aws_connection: Any, confirm: Any) -> None:
     """Have the next run of a shard's model begin it anew."""
-    operation = "reset_shard"
-    _require_texts(operation, location=location, aws_connection=aws_connection)
-    connections = adapter.config.credentials.connections
-    connection, place = named_target(operation, connections, aws_connection, location)
+    connection, place = _shard_at(adapter, "reset_shard", location, aws_connection)
     if confirm is not True:
         named = f"location: {location}"
         if aws_connection != DEFAULT_NAME:
@@ -173,6 +173,15 @@ def reset_shard(adapter: Any, location: Any, aws_connection: Any, confirm: Any) 
             f"{exc}: look with describe_shard before you run it again"
         ) from exc
     logger.info(f"  {reset(place.uri, before)}")
+
+
+def _shard_at(
+    adapter: Any, operation: str, location: Any, aws_connection: Any
+) -> tuple[AwsConnection, S3Location]:
+    """The shard that the arguments name; raises ConfigError for wrong ones."""
+    _require_texts(operation, location=location, aws_connection=aws_connection)
+    connections = adapter.config.credentials.connections
+    return named_target(operation, connections, aws_connection, location)
 
 
 def _require_texts(operation: str, **arguments: Any) -> None:

@@ -35,7 +35,7 @@ from dbt.adapters.mzs3.project.sources import (
     sources_read_as,
 )
 from dbt.adapters.mzs3.shard import config as shard_config
-from dbt.adapters.mzs3.shard.read.table import refresh_source
+from dbt.adapters.mzs3.shard.read.table import SourceTable, refresh_source
 from dbt.adapters.mzs3.source.definition import TYPE
 from dbt.adapters.mzs3.source.ingest import ingest_and_tell
 from dbt.adapters.mzs3.source.reset import ingested_after_reset
@@ -207,16 +207,15 @@ def read_shards(
         require_own(adapter, node)
         name, place = source_name(node), (schema_of(node), node.identifier)
         source = shard_source(node, run.credentials.connections)
-        how = {
-            "source": source,
-            "connection": run.credentials.connections[source.aws_connection],
-            "columns": [(column.name, column.data_type) for column in node.columns.values()],
-            "schema": schema_of(node),
-            "identifier": node.identifier,
-            "is_empty": is_empty,
-            "if_missing": create_only,
-            "invocation_id": get_invocation_id(),
-        }
+        table = SourceTable(
+            source,
+            run.credentials.connections[source.aws_connection],
+            schema_of(node),
+            node.identifier,
+            [(column.name, column.data_type) for column in node.columns.values()],
+            get_invocation_id(),
+        )
+        how = {"table": table, "is_empty": is_empty, "if_missing": create_only}
 
         def say(warnings: Warnings, told: tuple[str, str]) -> None:
             _log(warnings, (told[0], f"{name}: {told[1]}"))

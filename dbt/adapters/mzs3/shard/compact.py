@@ -35,13 +35,17 @@ from dbt.adapters.mzs3.text import shown_at
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """The batches `old` become one as of `since`, in the columns of `schema`, sorted by some."""
+    """The batches `old` become one, in the columns of `schema`, sorted by some of them."""
 
     old: tuple[ShardBatch, ...]
-    since: int
     schema: Schema
     encoding: BatchEncoding
     sort_by: tuple[Column, ...]
+
+    @property
+    def since(self) -> int:
+        """The time of the new batch: readers as of earlier ones find nothing any more."""
+        return self.old[-1].moment
 
     @property
     def rows(self) -> int:
@@ -50,7 +54,7 @@ class CompactionPlan:
 
     @property
     def most_rows(self) -> int:
-        """The most changes that can be left: no more than there are rows, or changes."""
+        """An upper bound of the changes in the new batch."""
         there = sum(batch.additions - batch.retractions for batch in self.old)
         return min(there, self.rows)
 
@@ -70,7 +74,7 @@ def compaction_plan(state: ShardState, request: CompactionRequest) -> Compaction
     written = [batch for batch in old if batch.files]
     last = written[-1] if written else old[-1]
     encoding = request.encoding or last.encoding
-    plan = CompactionPlan(old, since, schema, encoding, _sort_columns(schema, request, old))
+    plan = CompactionPlan(old, schema, encoding, _sort_columns(schema, request, old))
     if len(old) > 1 or state.since < since:
         return plan  # what one run has written may repeat rows
     [batch] = old
@@ -107,7 +111,7 @@ def _sort_columns(
     return schema.named(request.sort_by)[0]
 
 
-# Of a run that is not killed, no upload is open for a week.
+# No run takes a week: an upload that has been open for longer is that of a killed one.
 LONGEST_UPLOAD_MS = 7 * 24 * 60 * 60 * 1000
 
 _NEWEST = 1 << 62
@@ -117,8 +121,8 @@ _NEWEST = 1 << 62
 class Compacted:
     """The result of a compaction: `new` replaces the batches `old`, or is None without any.
 
-    `state` is the shard's afterwards, `removed` are files that no batch names, `aborted` is a
-    number of uploads, and `problems` say what failed as uploads were looked for and aborted.
+    `state` is the shard's afterwards, `removed` are files that no batch names, `aborted` counts
+    uploads, and `problems` say which uploads could not be listed or aborted.
     """
 
     old: tuple[ShardBatch, ...]
@@ -189,7 +193,7 @@ def _merge_batches(
         # From now on, not from when the work began, only earlier readers need the old files.
         with explained(f"asking {prefix.uri} what time it is", "s3:ListBucket"):
             now = s3_now(prefix.client, prefix.location)
-        return state.compacted(plan.old, new, plan.since, now)
+        return state.compacted(plan.old, new, now)
 
     with committing(store, new.files):
         store.change(change)
@@ -216,7 +220,7 @@ def compacted_rows(
 
 
 def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
-    """Abort uploads begun `keep_ms`, and a week, ago or earlier; their number, and what failed."""
+    """Abort uploads older than `keep_ms` and a week; returns their number, and what failed."""
     try:
         oldest = s3_now(prefix.client, prefix.location) - max(keep_ms, LONGEST_UPLOAD_MS)
         old = list(prefix.uploads(prefix.key(BATCHES), begun_by=oldest))

@@ -1,7 +1,7 @@
-"""A condition on a shard's columns, as SQL: what can be told of it without Spark.
+"""A condition on a shard's columns in SQL: which columns it names, and its simple parts.
 
-Spark parses and evaluates it. Here is known which columns it may name, and which of its parts are
-so simple that statistics can answer them. Whatever is not surely understood is left to Spark.
+Spark parses and evaluates the condition. This module only finds parts so simple that a file's
+statistics can rule them out, and ignores whatever it does not surely understand.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _TOKEN = re.compile(
       | <=>|<=|>=|<>|!=|==|\S       # a sign, or a part of whatever it is""",
     re.VERBOSE,
 )
-# With these, tokens may be other ones than Spark's, by its settings, or comments.
+# With these, Spark's settings or comments may make other tokens than ours.
 _NOT_READ = re.compile(r"""[\\"]|--|/\*""")
-# What no query is in, to Spark as it is set by itself: texts, quoted names, comments.
+# Texts, quoted names and comments by Spark's default settings: a query is in none of them.
 _NO_QUERY = re.compile(
     r"""(?<!\w)[rR](?:'[^']*'|"[^"]*") | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)+`
       | (--[^\n]* | /\*.*?\*/)""",
     re.VERBOSE | re.DOTALL,
 )
-# Any of the words may be a column too: then it is compared, or stands alone.
+# Each of the words may also be a column, which is then compared or stands alone.
 _SUBQUERY = re.compile(
     r"\(\s*(?:select|from|with|values|table)\b"
     r"(?!\s*(?:[<>=),]|!=|(?:is|in|between|and|or)\b))",
@@ -39,7 +39,7 @@ _SUBQUERY = re.compile(
 
 _COLUMN = r"(?P<column>[^\W\d]\w*|`(?:[^`]|``)+`)"
 _LITERAL = r"(?:(?:- )?\d+(?:\.\d+)?|(?:(?:date|timestamp(?:_ltz|_ntz)?) )?'[^']*')"
-# Of tokens with a blank between any two.
+# These match tokens joined by blanks.
 _SIMPLE = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -51,7 +51,7 @@ _SIMPLE = [
     )
 ]
 _TURNED = str.maketrans("<>", "><")
-# Unquoted, these may be something else than the column of that name.
+# Unquoted, these are no columns to Spark, or may be something else.
 _NO_COLUMN = frozenset(
     {
         *("true", "false", "null", "user", "current_user", "session_user", "current_date"),
@@ -64,11 +64,10 @@ Range = tuple[str | None, str | None]
 
 @dataclass(frozen=True)
 class Conjunct:
-    """A part without which the condition is not true: the column, under the name that it is given
-    there, is in one of the ranges, or NULL if that `is_null` allows.
+    """A part that has to be true: the column is in one of the ranges, or NULL if `is_null`.
 
-    A range has literals of SQL, both included, None for no limit. So the part, whose own SQL is
-    `sql`, may be true for less.
+    `column` is its name as written in the condition. A range has SQL literals, both included, None
+    for no limit. It may be wider than the part itself, whose SQL is `sql`.
     """
 
     sql: str
@@ -78,7 +77,7 @@ class Conjunct:
 
 
 def condition(value: Any) -> str:
-    """The text of a condition, as far as it can be checked without Spark; else ValueError."""
+    """Check a condition as far as possible without Spark; raises ValueError."""
     sql = text(value)
     if not sql.strip():
         raise ValueError("must be a condition on the shard's columns, not an empty text")
@@ -102,7 +101,7 @@ def columns_in(sql: str, columns: Sequence[Column]) -> tuple[Column, ...]:
 
 
 def conjuncts(sql: str) -> list[Conjunct]:
-    """Those parts of a condition that are simple, of all that are joined by `AND`."""
+    """The simple ones of the parts that `AND` joins."""
     return [] if _NOT_READ.search(sql) else [*_simple_parts(_TOKEN.findall(sql))]
 
 
@@ -132,11 +131,7 @@ def _is_in_brackets(tokens: Sequence[str]) -> bool:
 
 
 def _split(tokens: Sequence[str]) -> list[list[str]]:
-    """The parts between each `AND` that joins conditions; none where something else does.
-
-    That `AND` binds more loosely than all but `OR`. What is in brackets, or of a `CASE`, is a
-    part of its own.
-    """
+    """The parts that `AND` joins outside of brackets; none if there is an `OR` or a `CASE`."""
     parts: list[list[str]] = [[]]
     depth, is_between = 0, False
     for token in tokens:

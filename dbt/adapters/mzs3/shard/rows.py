@@ -1,4 +1,4 @@
-"""A shard's rows in Spark: changes between them, their parts, and the form that Python gets."""
+"""A shard's rows in Spark: summed changes, their parts, and the wire form that Python gets."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.types.calendar import DAY, HOUR, SECOND
 
 DIFF = "d"
-# So many copies of a row are made at once, and so often.
+# A row is repeated in three steps, each of so many copies at most.
 STEP = 1 << 10
 _ANY_PARTITIONS = 1 << 30
 
-# What SIGNED was given, from its result.
+# The inverse of SIGNED.
 _WITHOUT_SIGN = NestedTransform(
     SIGNED.concerns,
     lambda value, _: f"if({value}['is_negative_zero'], -{value}['value'], {value}['value'])",
@@ -58,7 +58,7 @@ def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
 def repeated(rows: DataFrame) -> DataFrame:
     """Each row `d` times, without `d`; Spark holds some thousand copies of a row at a time.
 
-    The query fails if a row was retracted more often than it was added.
+    The query fails for a negative `d`: the row was retracted more often than added.
     """
     negative = F.concat(
         F.lit("a row of the shard went more often than it came: its changes come to "),
@@ -71,8 +71,8 @@ def repeated(rows: DataFrame) -> DataFrame:
     count = F.when(F.col(DIFF) < 0, F.raise_error(negative)).otherwise(F.col(DIFF))
     rows = rows.withColumn(DIFF, count)
     for size in (STEP * STEP, STEP):
-        # The generated code of a stage holds what it makes of one row until it takes the next.
-        # A stage ends where there are fewer partitions, even if there are none too many.
+        # A stage's generated code keeps all output of one row in memory before it takes the next
+        # row. `coalesce` ends the stage, even though the number of partitions stays the same.
         rows = _exploded(rows, _slices(size)).coalesce(_ANY_PARTITIONS)
     return _exploded(rows, F.array_repeat(F.lit(0), F.col(DIFF).cast("int"))).drop(DIFF)
 
@@ -90,18 +90,19 @@ def _exploded(rows: DataFrame, numbers: Column) -> DataFrame:
     return rows.select(*others, F.explode(numbers).alias(DIFF))
 
 
-# A task writes as much in seconds; smaller files cost readers more than they gain them.
+# A task writes this in seconds; smaller files would slow readers down.
 ROWS_OF_A_PART = 100_000
 BYTES_OF_A_PART = 32 << 20  # in files
 
-# The plan has a comparison for each part, and one row has a hundred keys for each.
+# For each part the plan has a comparison, and one row holds SAMPLES_OF_A_PART keys.
 MOST_PARTS_OF_A_RUN = 256
 SAMPLES_OF_A_PART = 100
 _BOUNDS = "_mz_bounds"
 
 
 def part_count(rows: int, batches: Sequence[ShardBatch], most: int) -> int:
-    """A number of parts, at most `most`, for rows as large as those of the batches."""
+    """How many parts to cut rows into, at most `most`, if they are as large as those of the
+    batches."""
     return max(1, min(most, rows // _rows_of_a_part(batches)))
 
 
@@ -116,24 +117,23 @@ def parts_of_changes(
 ) -> DataFrame:
     """Changes `t`, `d`, c0, c1, … in parts, as of `in_parts`, sorted by the keys and all columns.
 
-    So a row that was retracted is next to the one that replaced it, unless they differ in early
-    columns, and what they share is compressed. If no number of parts is asked for, Spark counts
-    the changes first.
+    Sorted so, a retracted row mostly stands beside the one that replaces it, and values that they
+    share compress. Where the number of parts is not `asked` for, Spark counts the changes first.
     """
     _, _, *columns = changes.columns
     if asked:
         return sorted_inside(in_parts(changes, asked), [*keys, *columns])
-    # The changes are counted and written by one query: computed once, as both read the same
-    # shuffle (with spark.sql.exchange.reuse off, twice). They are not cached: Spark could lose
-    # some with an executor, and recompute these beside the rest.
+    # One query counts and writes the changes: both read the same shuffle, so they are computed
+    # once (twice with spark.sql.exchange.reuse off). They are not cached: if an executor were
+    # lost, Spark would recompute its part, and the model could give other rows then.
     most = default_parallelism(changes.sparkSession)
     schema = changes.schema
-    # By a hash of all columns: a count alone would not need them, and its shuffle would be another
-    # one.
+    # By a hash of all columns: else Spark would drop columns that the count does not need, and
+    # shuffle twice.
     shuffled = changes.repartition(most, F.expr(row_hash(schema)))
     count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
-    # The hash of `in_parts`, so that the files are the same where their number is.
+    # The hash of `in_parts`: the same number of parts gives the same files.
     part = F.pmod(F.expr(row_hash(schema)), parts).cast("int")
     spread = shuffled.select(part.alias(PART_COLUMN), "*")
     return sorted_inside(spread.repartitionById(most, F.col(PART_COLUMN)), [*keys, *columns])
@@ -142,16 +142,15 @@ def parts_of_changes(
 def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows of `in_parts`, each part sorted by these columns first."""
     schema = T.StructType([field for field in parts.schema if field.name != PART_COLUMN])
-    # Those that are keys already can only tie there.
+    # Ties of a key that is sorted by already need no second look.
     order = [F.expr(key) for key in order_keys(schema) if key not in keys]
     return parts.sortWithinPartitions(*keys, *order)
 
 
 def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
-    """The rows in at most `parts` partitions, as of `in_parts`, sorted from one to the next.
+    """The rows in at most `parts` partitions, as of `in_parts`, in a total order across them.
 
-    Rows of one key are in one part, in a total order. The keys of the `sample` decide where the
-    parts begin.
+    Rows of one key are in one part. The keys of the `sample` decide where parts begin.
     """
     part = _part_of(F.struct(*keys), 0, parts - 1)
     bounds = F.broadcast(_bounds(sample, keys, parts))
@@ -160,7 +159,7 @@ def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: 
 
 
 def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
-    """One row, of at most `parts - 1` keys in order: the least ones of all parts but the first."""
+    """One row with at most `parts - 1` sorted keys: where each part but the first begins."""
     found = sample.agg(F.sort_array(F.collect_list(F.struct(*keys))).alias(_BOUNDS))
     size = F.size(_BOUNDS).cast("bigint")
     if parts == 1:
@@ -177,7 +176,7 @@ def _part_of(key: Column, low: int, high: int) -> Column:
     if low == high:
         return F.lit(low)
     middle = (low + high) // 2
-    # Where there are fewer bounds, those that lack are above every key.
+    # A bound that is missing, as there are fewer, counts as above every key.
     is_below = F.coalesce(key < F.get(_BOUNDS, F.lit(middle)), F.lit(True))
     return F.when(is_below, _part_of(key, low, middle)).otherwise(_part_of(key, middle + 1, high))
 

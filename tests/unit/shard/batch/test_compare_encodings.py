@@ -18,7 +18,7 @@ from support.shard.files import (
 )
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.shard.batch import compare
+from dbt.adapters.mzs3.shard.batch import compare, read
 from dbt.adapters.mzs3.shard.batch.compare import FileComparison
 from dbt.adapters.mzs3.shard.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.types import Type, list_of, map_of, record_of
@@ -100,7 +100,7 @@ def test_a_task_has_a_row_for_each_file_and_names_one_that_can_not_be_read(
     right = file(KINDS, ROWS)
     files = {"right": right, "wrong": with_structure_of_other_rows(right), "hurt": right[:-9]}
     monkeypatch.setattr(compare, "s3_client", lambda _: SimpleNamespace())
-    monkeypatch.setattr(compare, "open_file", lambda *of: pa.BufferReader(files[of[2].key]))
+    monkeypatch.setattr(read, "open_file", lambda *of: pa.BufferReader(files[of[2].key]))
 
     def compared_files(*keys: str) -> list[dict[str, Any]]:
         listed = [{"task": 0, "key": key, "size": 1, "etag": "e"} for key in keys]

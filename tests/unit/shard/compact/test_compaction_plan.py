@@ -70,7 +70,7 @@ def test_sorted_by_columns_that_there_are() -> None:
 
 def compacted(**how: Any) -> ShardState:
     new = replace(batch(0, 20, "new"), encoding="structured", sort_by=(1, 0))
-    return shard().compacted(shard().batches[:2], replace(new, **how), 19)
+    return shard().compacted(shard().batches[:2], replace(new, **how), now=0)
 
 
 def test_what_is_compacted_is_left_alone() -> None:

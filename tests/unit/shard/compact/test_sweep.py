@@ -35,7 +35,7 @@ def store(prefix: Prefix) -> StateStore:
     state = new_shard([column(0, "a")]).appended(batch(0, 10, "batches/one"))
     state = state.appended(batch(10, 20, "batches/two"))
     now = s3_now(prefix.client, LOCATION)
-    store.create(state.compacted(state.batches[:1], batch(0, 10, "batches/new"), 9, now))
+    store.create(state.compacted(state.batches[:1], batch(0, 10, "batches/new"), now))
     return store
 
 
@@ -74,7 +74,7 @@ def test_a_file_that_was_compacted_stays_for_readers_however_old_it_is(
     assert before is not None
     retired_late = before.state.swept([file.name for file in before.state.retired])
     now = s3_now(prefix.client, LOCATION) + 20 * HOUR_MS
-    state = retired_late.compacted(retired_late.batches[:1], batch(0, 10, "batches/one"), 9, now)
+    state = retired_late.compacted(retired_late.batches[:1], batch(0, 10, "batches/one"), now)
     store.replace(before, state)
     assert len(sweep(store, 24 * HOUR_MS)[1]) == 1
     assert names(prefix) == {"batches/one", "batches/two", "batches/new", "other"}

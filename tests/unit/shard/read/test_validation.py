@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.read.validation import ValidatedBatch, Validation, _rows
+from dbt.adapters.mzs3.shard.read.validation import ValidatedBatch, Validation, validation_rows
 
 SAME = ValidatedBatch(1_000, "dual", 2, 1_200, 0, "")
 ALONE = ValidatedBatch(2_000, "codec", 1, 0, 0, "")
@@ -27,7 +27,7 @@ def test_a_line_says_how_much_was_compared() -> None:
 
 
 def test_each_batch_has_a_line() -> None:
-    assert list(of(SAME, ALONE, WRONG).of_batches()) == [
+    assert list(of(SAME, ALONE, WRONG).lines()) == [
         "batch 1000 (1970-01-01 00:00:01.000), dual: 1,200 values compared, 0 differ",
         "batch 2000 (1970-01-01 00:00:02.000), codec: 0 values compared, 0 differ",
         "batch 3000 (1970-01-01 00:00:03.000), dual: 34 values compared, 3 differ: "
@@ -47,7 +47,9 @@ def test_a_difference_is_an_error_that_names_batches_and_columns() -> None:
 
 
 def test_the_table_has_a_row_for_each_batch() -> None:
-    rows = _rows("lake.orders", of(SAME, WRONG), "invocation", 1_700_000_000_123).to_pylist()
+    rows = validation_rows(
+        "lake.orders", of(SAME, WRONG), "invocation", 1_700_000_000_123
+    ).to_pylist()
     assert [row["batch"] for row in rows] == [1_000, 3_000]
     assert rows[1] == {
         "source": "lake.orders",

@@ -88,7 +88,7 @@ def test_tags_of_dropped_columns_stay_taken() -> None:
 
 def test_compaction_takes_the_place_of_the_oldest() -> None:
     old = shard().batches
-    state = shard().appended(batch(20, 30, "three")).compacted(old, batch(0, 20, "new"), 19)
+    state = shard().appended(batch(20, 30, "three")).compacted(old, batch(0, 20, "new"), now=0)
     assert [file.name for one in state.batches for file in one.files] == ["new", "three"]
     assert state.since == 19
     with pytest.raises(
@@ -104,7 +104,7 @@ def test_a_digest_lasts_until_rows_or_columns_change() -> None:
     same = [
         state.appended(batch(20, 30)),
         state.appended(batch(20, 30)).appended(batch(30, 40)),
-        state.compacted(state.batches, batch(0, 20, "new"), 19),
+        state.compacted(state.batches, batch(0, 20, "new"), now=0),
         state.with_columns([A], 30),
         state.swept([]),
     ]
@@ -120,7 +120,7 @@ def test_a_digest_is_in_the_document_once_it_is_known() -> None:
 
 
 def test_what_was_removed_is_retired_no_more() -> None:
-    state = shard().compacted(shard().batches, batch(0, 20, "new"), 19, now=7)
+    state = shard().compacted(shard().batches, batch(0, 20, "new"), now=7)
     swept = state.swept(["one"])
     assert (swept.retired, swept.sweeps) == ((Retired("two", 7),), 1)
 
@@ -128,14 +128,14 @@ def test_what_was_removed_is_retired_no_more() -> None:
 def test_compaction_of_what_has_changed_is_an_error() -> None:
     old = (batch(0, 10, "other"), batch(10, 20, "two"))
     with pytest.raises(ShardError, match="another run has compacted"):
-        shard().compacted(old, batch(0, 20, "new"), 19)
+        shard().compacted(old, batch(0, 20, "new"), now=0)
 
 
 def test_runs_without_changes_do_not_undo_a_compaction() -> None:
     old = shard().appended(batch(20, 30)).batches
     later = shard().appended(batch(20, 30)).with_columns([A, B], 35)
     later = later.appended(batch(30, 40, schema=1)).appended(batch(40, 50, "three", schema=1))
-    state = later.compacted(old, batch(0, 30, "new"), 29)
+    state = later.compacted(old, batch(0, 30, "new"), now=0)
     assert state.batches == (
         batch(0, 30, "new"),
         batch(30, 40, schema=1),
@@ -143,7 +143,7 @@ def test_runs_without_changes_do_not_undo_a_compaction() -> None:
     )
     assert (state.since, state.schema_at(29).columns) == (29, (A,))
     with pytest.raises(ShardError, match="another run has compacted"):
-        shard().compacted(old, batch(0, 30, "new"), 29)
+        shard().compacted(old, batch(0, 30, "new"), now=0)
 
 
 def test_after_a_reset_there_is_nothing_to_read_until_a_run_has_written() -> None:
@@ -175,7 +175,7 @@ def test_a_compaction_does_not_bring_back_what_was_before_a_reset() -> None:
     old = shard().batches
     reset = shard().begun_anew(7)
     with pytest.raises(ShardError, match="another run has compacted"):
-        reset.compacted(old, batch(0, 20, "new"), 19)
+        reset.compacted(old, batch(0, 20, "new"), now=0)
     state = reset.with_columns([B], 30).appended(batch(20, 31, "three", schema=2))
     merged = state.compacted(state.batches, batch(0, 31, "new", schema=2), 30)
     assert (merged.file_names, merged.since) == ({"new"}, 30)

@@ -12,18 +12,15 @@ import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import float_bits
 from dbt.adapters.mzs3.arrow.version import require_version
-from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.shard.batch.read import (
-    BatchError,
     BatchReader,
     errors_of_file,
-    open_file,
+    opened_file,
 )
 from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.prefix import ListedObject
 
 COMPARED_DDL = "key string, compared bigint, differing map<int, bigint>"
 _SCHEMA = pa.schema(
@@ -84,12 +81,9 @@ def compare_files(
         require_version()
         client = s3_client(connection)
         for row in (row for batch in listed for row in batch.to_pylist()):
-            file = ListedObject(row["key"], row["etag"], row["size"])
-            try:
-                found = compare_encodings(open_file(client, bucket, file))
-            except BatchError as error:
-                raise ExecutorError(f"s3://{bucket}/{file.key}: {error}") from error
-            made = {**vars(found), "key": file.key, "differing": [*found.differing.items()]}
-            yield pa.RecordBatch.from_pylist([made], _SCHEMA)
+            with opened_file(client, bucket, row) as source:
+                found = compare_encodings(source)
+            result = {**vars(found), "key": row["key"], "differing": [*found.differing.items()]}
+            yield pa.RecordBatch.from_pylist([result], _SCHEMA)
 
     return compare

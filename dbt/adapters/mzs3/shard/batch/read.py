@@ -259,16 +259,12 @@ def read_files(
             names.append(REPORT)
         tally = Tally()
         for row in (row for batch in listed for row in batch.to_pylist()):
-            file = ListedObject(row["key"], row["etag"], row["size"])
-            source = open_file(client, bucket, file)
             before = tally.bytes.total()
-            try:
+            with opened_file(client, bucket, row) as source:
                 found = read_batch(source, wanted, filtered=filtered, tally=tally)
                 for rows in _sampled(found, every):
-                    told = [pa.nulls(rows.num_rows, pa.string())] if tells else []
-                    yield pa.RecordBatch.from_arrays([*rows.columns, *told], names)
-            except BatchError as error:
-                raise ExecutorError(f"s3://{bucket}/{file.key}: {error}") from error
+                    reports = [pa.nulls(rows.num_rows, pa.string())] if tells else []
+                    yield pa.RecordBatch.from_arrays([*rows.columns, *reports], names)
             tally.bytes[OTHERS] += source.fetched - (tally.bytes.total() - before)
         if tells:
             yield _report(tally, names, wanted)
@@ -293,6 +289,18 @@ def _sampled(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.Recor
         taken = range(start, batch.num_rows, every)
         yield batch.take(pa.array(taken, pa.int64()))
         start += len(taken) * every - batch.num_rows
+
+
+@contextlib.contextmanager
+def opened_file(
+    client: S3Client, bucket: str, row: Mapping[str, Any]
+) -> Iterator[RandomAccessFile]:
+    """The file of a row of FILES_SCHEMA; a BatchError becomes an ExecutorError that names it."""
+    file = ListedObject(row["key"], row["etag"], row["size"])
+    try:
+        yield open_file(client, bucket, file)
+    except BatchError as error:
+        raise ExecutorError(f"s3://{bucket}/{file.key}: {error}") from error
 
 
 def open_file(client: S3Client, bucket: str, file: ListedObject) -> RandomAccessFile:

@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.spark.frames import observed
 from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix, map_concurrently
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
-# In brackets, as columns may have these names.
+# In brackets, as a column may be called `messages`.
 _NO_COLUMNS = {MESSAGES: "(messages)", OTHERS: "(others)"}
 _LISTED = 8
 _WAIT_S = 5.0
@@ -77,15 +77,15 @@ class Fetching:
     def counted(self, changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
         """The changes without the column REPORT and the rows that have one."""
         self._observed, self._columns = Observation(), columns
-        # One for each task, of which there are not many.
+        # One report for each task: there are few.
         reports = F.collect_list(REPORT).alias(REPORT)
         return changes.observe(self._observed, reports).where(F.col(REPORT).isNull()).drop(REPORT)
 
     def found(self) -> ColumnBytes | None:
-        """To be asked after the rows were read; None where Spark does not report it.
+        """What was fetched, once the rows were read; None where Spark does not report it.
 
-        Spark drops the reports with all that it finds to be empty before it has run, or in
-        between; and it may lose them. No read fails for that, nor waits for long.
+        Spark drops observations with plans that it finds to be empty, and may lose them. That is
+        no error, as the figure is only shown, and it is waited for only shortly.
         """
         tally = Tally()
         if self._observed is not None:

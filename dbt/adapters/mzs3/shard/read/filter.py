@@ -1,4 +1,4 @@
-"""The condition of a source as a filter of rows, and as bounds that statistics are asked for."""
+"""The `where` of a source as a filter of rows, and as bounds to skip row groups by statistics."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
-# How many digits Spark takes a whole number for where it compares it with a decimal.
+# The digits of the decimal that Spark makes of a whole number to compare it with another one.
 _WHOLE = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 20}
-# What may stand before the quotes of a literal that Spark casts to the type to compare the two.
+# The words before a quoted literal with which Spark casts it to the type to compare the two.
 _MOMENTS: Mapping[str, frozenset[str]] = {
     "date": frozenset({"", "date"}),
     "timestamp": frozenset({"", "date", "timestamp_ntz"}),
@@ -48,23 +48,23 @@ class Filter:
     simple: tuple[str, ...]
 
     def changes(self, changes: DataFrame, names: Mapping[int, str]) -> DataFrame:
-        """Changes of rows for which it may be true, as of `rows`: what is simple never fails."""
-        return self._those(changes, names, self.simple) if self.simple else changes
+        """Only changes of rows for which it may be true; its simple parts never fail."""
+        return self._select(changes, names, self.simple) if self.simple else changes
 
     def rows(self, rows: DataFrame, names: Mapping[int, str]) -> DataFrame:
         """The rows for which it is true; columns are in wire form, with `names` by their tags.
 
-        It is evaluated for these rows alone, as it may fail for a value that went long ago.
+        To be called with rows that exist as of the time: it may fail for a value of others.
         """
-        return self._those(rows, names, [self.sql])
+        return self._select(rows, names, [self.sql])
 
-    def _those(
+    def _select(
         self, rows: DataFrame, names: Mapping[int, str], conditions: Sequence[str]
     ) -> DataFrame:
         row = "row"
         while folded(row) in {folded(column.name) for column in self.columns}:
             row += "_"
-        # Spark evaluates no condition before a number that depends on which rows there are.
+        # A number that depends on the rows before it keeps Spark from moving the condition below.
         number = F.monotonically_increasing_id().alias(_NUMBER)
         held = F.struct(*rows.columns, number).alias(row)
         values = in_users_types(self.columns, [names[column.tag] for column in self.columns])
@@ -76,7 +76,7 @@ class Filter:
 
 def filter_of(spark: SparkSession, sql: str, columns: Sequence[Column]) -> Filter:
     """The condition on some of the columns; raises ShardError if it is none to Spark."""
-    # Of wire forms, Spark's own functions don't make times.
+    # Spark has no function that makes its time type from the wire form.
     usable = [column for column in columns if not column.kind.holds(("time",))]
     named = columns_in(sql, usable)
     known = f"it may name {', '.join(column.name for column in usable)}"
@@ -86,7 +86,7 @@ def filter_of(spark: SparkSession, sql: str, columns: Sequence[Column]) -> Filte
         )
     nulls = [f"cast(null as {one.spark_sql}) as {quote_identifier(one.name)}" for one in named]
     try:
-        # Of no table: Spark would find a column that is missing among those below.
+        # Without a table: Spark would resolve other names among the columns below.
         _ = spark.sql(f"select {', '.join(nulls)}").where(sql).schema
     except AnalysisException as exc:
         said = str(readable(exc)).splitlines()[0].rstrip(".;")
@@ -136,7 +136,7 @@ def _is_comparable(column: Column, literal: str, is_point: bool) -> bool:
         return is_sure and word.strip().lower() in _MOMENTS.get(kind.name, ())
     if kind.name != "numeric" and kind.name not in _WHOLE:
         return False
-    # Where both need more digits than a decimal has, Spark rounds before it compares.
+    # Where the common type would need more digits than a decimal has, Spark rounds both.
     whole, _, fraction = literal.removeprefix("- ").partition(".")
     before = max(len(whole), _WHOLE["integer"], _WHOLE.get(kind.name, kind.precision - kind.scale))
     return before + max(len(fraction), kind.scale) <= MAX_DIGITS
@@ -152,9 +152,9 @@ def _plain(literal: str) -> Value:
 def _moments(
     spark: SparkSession, parts: Sequence[_Part]
 ) -> Mapping[tuple[Column, str | None], int | None]:
-    """The days, or microseconds, that Spark takes literals for in the session's time zone.
+    """Literals as Spark casts them in the session's time zone, in days or microseconds.
 
-    None is one that is no such time: no limit.
+    None for one that is no such time: it sets no limit.
     """
     timed = [(column, part) for column, part in parts if column.kind.name in _MOMENTS]
     asked = [(column, literal) for column, part in timed for literal in _literals(part)]

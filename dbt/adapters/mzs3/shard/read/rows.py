@@ -27,13 +27,13 @@ from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 
-# Spark's driver has work with each task, and a shard may have tens of thousands of files.
+# Each task is work for Spark's driver, and a shard may have tens of thousands of files.
 MOST_TASKS = 500
-# As many files are read by tasks of their own in any case.
+# Up to so many files each have a task of their own.
 FEW_FILES = 8
-# Of a small file, its task and its footer take as long as reading some 2 MB of a large one.
+# A file's footer and its task take as long as reading some 2 MB.
 _COST_OF_A_FILE = 2 << 20
-# Worth a task of its own: read in a fifth of a second, beside which what a task costs is little.
+# Read in a fifth of a second, which is much longer than a task takes to start.
 _COST_OF_A_TASK = 16 << 20
 
 
@@ -46,7 +46,7 @@ class ShardLocation:
 
 
 def readable_state(connection: AwsConnection, location: S3Location) -> ShardState:
-    """The state of a shard that has rows to read, maybe none; NoShardError without such a one."""
+    """The state of a shard that can be read; NoShardError if there is none, or it was reset."""
     state = StateStore(s3_client(connection), location).existing().state
     if state.is_unwritten:
         raise NoShardError(
@@ -69,9 +69,9 @@ def read_shard(
 ) -> DataFrame:
     """A shard's rows as of a time in ms since the epoch, or of its last one, read lazily.
 
-    `names` are columns, None for all. `where` is a condition, on whichever columns, that is true
-    for the rows. `fetching` counts bytes; `state` is the shard's if it was read before. Raises
-    ShardError, also for a time or a column that can't be read.
+    `names` are columns, None for all. `where` is a condition on any columns. `fetching` counts
+    bytes; `state` is the shard's if the caller has read it. Raises ShardError, also for a time or
+    a column that can't be read.
     """
     state = state or readable_state(connection, location)
     moment = state.upper - 1 if as_of is None else as_of
@@ -100,7 +100,7 @@ def read_shard(
         rows = filtered.changes(rows, places) if filtered else rows
         rows = consolidated(rows, list(places.values()))
     if filtered:
-        # Of other rows, only some of the changes may have been read.
+        # Of rows outside the bounds, only some of the changes may have been read.
         rows = filtered.rows(rows, places)
     chosen = [places[column.tag] for column in columns]
     return from_wire(repeated(rows.select(*chosen, "d")), columns, chosen)
@@ -118,8 +118,8 @@ def changes_in(
 ) -> DataFrame:
     """`t`, `d` and the columns as c0, c1, … in wire form, of the changes in the batches.
 
-    Of each file the first change is read, and then every `every`-th one; of row groups that have
-    none within the bounds, maybe none.
+    Only every `every`-th change of a file is read, from the first on, and row groups that have
+    none within the bounds may be skipped.
     """
     fields = [T.StructField(name, T.LongType()) for name in ("t", "d")]
     kinds = enumerate(wire_spark_type(column.kind) for column in columns)
@@ -158,7 +158,7 @@ def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFil
 
 
 def tasks_of(sizes: Sequence[int], cores: int) -> list[int]:
-    """The task that reads each file of these sizes: a large one has a task, small ones share some.
+    """The task that reads each file of these sizes: small files share a task.
 
     Each core has the same number of tasks, unless there are fewer files or MOST_TASKS is less.
     """
@@ -169,10 +169,7 @@ def tasks_of(sizes: Sequence[int], cores: int) -> list[int]:
 
 
 def spread(costs: Sequence[int], most: int) -> list[int]:
-    """The task, of at most `most`, that reads each file, so that each has about as much to do.
-
-    With no more files than tasks, each file has a task of its own.
-    """
+    """The task of each file, of at most `most` tasks that cost about the same."""
     heap = [(0, task) for task in range(min(most, len(costs)))]
     tasks = [0] * len(costs)
     for place in sorted(range(len(costs)), key=lambda place: -costs[place]):

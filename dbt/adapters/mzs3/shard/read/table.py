@@ -1,8 +1,8 @@
-"""The table that a source's name stands for: a view of a table that a run has written.
+"""The view that a source's name stands for, and the tables that it reads.
 
-A table never changes once the view reads it. Each run writes a table of its own, and then points
-the view to it, in one step. Queries that began before still read the older table, for an unknown
-time: it is marked as unused, and dropped by a run that finds the mark old enough.
+Each run writes a table of its own, then points the view to it in one step; after that the table
+never changes. Queries that began before may read the older table for an unknown time: it is marked
+as unused, and a later run drops it once the mark is old enough.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -36,37 +37,48 @@ from dbt.adapters.mzs3.store.connection import AwsConnection
 
 PROPERTY = "mzs3.shard."
 UNUSED = "unused_since"
-# A run whose table is older and was never marked was killed, or its end was, as far as one can
-# tell.
+# An older table without a mark is taken for that of a killed run.
 LONGEST_RUN_MS = 24 * 60 * 60 * 1000
 _OF_A_RUN = "__shard_([0-9]+)_[0-9a-f]{8}"
 
 TIMES = "spark.sql.timeType.enabled"
 
 
+@dataclass(frozen=True)
+class SourceTable:
+    """A source, and the name in Spark that stands for its rows.
+
+    `columns` are the declared ones: names, and types in SQL or None.
+    """
+
+    source: ShardSource
+    connection: AwsConnection
+    schema: str
+    identifier: str
+    columns: Sequence[tuple[str, str | None]] = ()
+    invocation_id: str = ""
+
+
 def write_source_table(
     spark: SparkSession,
-    source: ShardSource,
-    connection: AwsConnection,
-    schema: str,
-    identifier: str,
+    table: SourceTable,
     *,
     empty: bool = False,
     if_missing: bool = False,
-    invocation_id: str = "",
     tell: Tell = lambda what: None,
 ) -> ColumnBytes | None:
-    """Give `schema.identifier` the shard's rows, or none if `empty`; returns what was fetched.
+    """Write the shard's rows to the table, or none if `empty`; returns what was fetched.
 
     That is None where it is not known. What `validate` has compared is told as levels and lines
     of the log, and kept in a table of the schema, also where encodings differ. With `if_missing`
-    a table that exists is left as it is. Raises ShardError, S3Error, and what Spark raises; then,
-    and after a run that was killed, it has the rows that it had before.
+    a table that exists stays as it is. Raises ShardError, S3Error, and what Spark raises; then,
+    and after a run that was killed, the table has the rows that it had before.
     """
+    source, connection = table.source, table.connection
     fetching = None if empty else Fetching()
-    run = _Run(spark, schema, identifier, source.file_format)
+    replacement = TableReplacement(spark, table)
     state = readable_state(connection, source.location)
-    # What is wrong with the source is told before all is validated.
+    # Errors of the declaration come before the validation, which takes long.
     rows = read_shard(
         spark,
         connection,
@@ -82,15 +94,15 @@ def write_source_table(
     if source.validate and not empty:
         shard = ShardLocation(connection, source.location)
         validation = validated(spark, shard, state, source.as_of)
-        for line in validation.of_batches():
+        for line in validation.lines():
             tell(("debug", line))
-        run.make_schema()
-        with _warning(tell, schema):
-            record(spark, schema, source.name, validation, invocation_id)
+        replacement.create_schema()
+        with _warning(tell, table.schema):
+            record(spark, table.schema, source.name, validation, table.invocation_id)
         validation.require_same()
     if empty:
         rows = spark.createDataFrame([], rows.schema)
-    run.replace_rows(rows, source.keep_ms, if_missing=if_missing)
+    replacement.replace_rows(rows, if_missing=if_missing)
     if validation is not None:
         tell(("info", validation.summary))
     found = None if fetching is None else fetching.found()
@@ -101,7 +113,7 @@ def write_source_table(
 
 @contextlib.contextmanager
 def _warning(tell: Tell, schema: str) -> Iterator[None]:
-    """Turns any failure to keep what was compared into a warning: the rows are read anyway."""
+    """A failure to record a validation becomes a warning: the rows are read anyway."""
     try:
         yield
     except (Mzs3Error, *SPARK_FAILURES) as exc:
@@ -109,65 +121,47 @@ def _warning(tell: Tell, schema: str) -> Iterator[None]:
 
 
 def write_empty_table(
-    spark: SparkSession,
-    source: ShardSource,
-    connection: AwsConnection,
-    columns: Sequence[tuple[str, str | None]],
-    schema: str,
-    identifier: str,
-    *,
-    if_missing: bool = False,
+    spark: SparkSession, table: SourceTable, *, if_missing: bool = False
 ) -> None:
-    """Give `schema.identifier` no rows, and the columns of the shard.
+    """Give the table no rows, and the columns of the shard.
 
     With `if_missing` it keeps its rows if it exists by then. Where there is no shard yet, as in a
-    new project, it gets the declared `columns`, names and types in SQL. Raises as
-    `write_source_table`, and ShardError if none is declared, one has no type, or the name is
-    another relation's.
+    new project, it gets the declared columns. Raises as `write_source_table`, and ShardError if
+    none is declared, one has no type, or the name is another relation's.
     """
     with contextlib.suppress(NoShardError):
-        write_source_table(
-            spark, source, connection, schema, identifier, empty=True, if_missing=if_missing
-        )
+        write_source_table(spark, table, empty=True, if_missing=if_missing)
         return
-    untyped = [name for name, kind in columns if not kind]
-    if untyped or not columns:
+    untyped = [name for name, kind in table.columns if not kind]
+    if untyped or not table.columns:
         what = f"give a data_type to {', '.join(untyped)}" if untyped else "declare the columns"
         raise ShardError(
-            f"there is no shard at {source.location.uri} yet, and a table without rows is made of "
-            f"the declared columns: {what} under the source's columns, or run the model that "
-            "writes the shard first"
+            f"there is no shard at {table.source.location.uri} yet, and a table without rows is "
+            f"made of the declared columns: {what} under the source's columns, or run the model "
+            "that writes the shard first"
         )
-    ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in columns)
-    run = _Run(spark, schema, identifier, source.file_format)
-    run.replace_rows(spark.createDataFrame([], ddl), source.keep_ms, if_missing=if_missing)
+    ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in table.columns)
+    rows = spark.createDataFrame([], ddl)
+    TableReplacement(spark, table).replace_rows(rows, if_missing=if_missing)
 
 
 def refresh_source(
     spark: SparkSession,
-    source: ShardSource,
-    connection: AwsConnection,
-    columns: Sequence[tuple[str, str | None]],
-    schema: str,
-    identifier: str,
+    table: SourceTable,
     *,
     is_empty: bool,
     if_missing: bool,
-    invocation_id: str = "",
     tell: Tell = lambda what: None,
 ) -> ColumnBytes | None:
-    """Give the source the shard's rows, or if `is_empty` or `if_missing` none, the latter only
-    where it is not there. Tells and raises as `write_source_table`."""
-    place = (schema, identifier)
-    if if_missing and source_exists(spark, *place):
+    """Read the shard into the table, or no rows if `is_empty`, or if `if_missing`: then only a
+    table that does not exist. Tells and raises as `write_source_table`."""
+    if if_missing and source_exists(spark, table.schema, table.identifier):
         return None
     if is_empty or if_missing:
         # Another process may have read it since.
-        write_empty_table(spark, source, connection, columns, *place, if_missing=if_missing)
+        write_empty_table(spark, table, if_missing=if_missing)
         return None
-    return write_source_table(
-        spark, source, connection, *place, invocation_id=invocation_id, tell=tell
-    )
+    return write_source_table(spark, table, tell=tell)
 
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
@@ -175,55 +169,56 @@ def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
     return read_properties(spark, qualified_name(schema, identifier), PROPERTY) is not None
 
 
-class _Run:
-    """A run that replaces a source's rows, begun before it reads the shard.
+class TableReplacement:
+    """A new table for a source's view, begun before the shard is read.
 
-    `table` is the one that it writes, `before` the one that the view has read until then. Raises
+    `table` is the new one, `before` the one that the view reads until then. Raises
     ShardError where the name is another relation's.
     """
 
-    def __init__(
-        self, spark: SparkSession, schema: str, identifier: str, file_format: str | None
-    ) -> None:
+    def __init__(self, spark: SparkSession, target: SourceTable) -> None:
         self.spark = spark
-        self.schema = schema
-        self.identifier = identifier
-        self.file_format = table_format(spark, file_format)
+        self.schema = target.schema
+        self.identifier = target.identifier
+        self.keep_ms = target.source.keep_ms
+        self.file_format = table_format(spark, target.source.file_format)
         # Metastores know no capital letters.
-        self.table = f"{identifier.lower()}__shard_{_now()}_{uuid.uuid4().hex[:8]}"
+        self.table = f"{self.identifier.lower()}__shard_{_now()}_{uuid.uuid4().hex[:8]}"
         self.before = self._table_of_view()
 
-    def replace_rows(self, rows: DataFrame, keep_ms: int, *, if_missing: bool) -> None:
-        """Give the source these rows, and make its schema; after a failure the old rows stay.
+    def replace_rows(self, rows: DataFrame, *, if_missing: bool) -> None:
+        """Give the source these rows, and create its schema; after a failure the old rows stay.
 
         Keeps the rows of a run that began later, and with `if_missing` any rows. A query that has
         begun can go on with the rows that it began with for `keep_ms`.
         """
-        self.make_schema()
-        self._drop_unused(keep_ms)
+        self.create_schema()
+        self._drop_unused()
         self._write(rows)
         try:
-            unread = self._point(if_missing=if_missing)
+            unread = self.point_view(if_missing=if_missing)
         except BaseException:
             with contextlib.suppress(ShardError, *SPARK_FAILURES):
-                if self._table_of_view() != self.table:  # but maybe the view has read it
+                # Marked, not dropped: the view may have read it for a moment.
+                if self._table_of_view() != self.table:
                     self._mark(self.table)
             raise
         if unread is not None:
             self._mark(unread)
-            if not keep_ms or unread == self.table:  # of which no query knows
+            # No query knows of a table that the view never read.
+            if not self.keep_ms or unread == self.table:
                 self._drop(unread)
 
-    def make_schema(self) -> None:
-        """Make the schema of the source if there is none."""
+    def create_schema(self) -> None:
+        """Create the schema of the source if there is none."""
         self.spark.sql(f"create schema if not exists {quote_schema(self.schema)}")
 
     def _write(self, rows: DataFrame) -> None:
         """Make the run's table with these rows, or no table after a failure."""
         table = qualified_name(self.schema, self.table)
         try:
-            # With its rows it would come into being after they are written, and a run that is
-            # killed would leave files of which no table knows.
+            # The table is created empty first: if a run is killed while it writes rows, their
+            # files then belong to a table, which a later run drops.
             empty = self.spark.createDataFrame([], rows.schema)
             empty.write.format(self.file_format).saveAsTable(table)
             rows.write.insertInto(table)
@@ -232,14 +227,14 @@ class _Run:
                 self._drop(self.table)
             raise
 
-    def _point(self, *, if_missing: bool) -> str | None:
-        """Point the view to the run's table; returns the table that it does not read, if any.
+    def point_view(self, *, if_missing: bool) -> str | None:
+        """Point the view to the new table; returns the table that it does not read, if any.
 
-        That is the run's own if the view reads the table of a run that began later, and so has
-        newer rows. Clocks of hosts differ: they are compared only for runs at the same time.
+        That is the new one if the view reads the table of a run that began later, which has newer
+        rows. As clocks of hosts differ, only tables of runs at the same time are compared.
         """
         if self._is_old(self.table):
-            # It was taken for the table of a killed run, maybe.
+            # Another run may have marked it as the table of a killed run.
             self.spark.sql(
                 f"alter table {qualified_name(self.schema, self.table)} "
                 f"unset tblproperties if exists ('{PROPERTY}{UNUSED}')"
@@ -275,7 +270,7 @@ class _Run:
             )
         return self.identifier.lower() + found[1]
 
-    def _drop_unused(self, keep_ms: int) -> None:
+    def _drop_unused(self) -> None:
         """Drop tables that were marked `keep_ms` ago, and mark those that killed runs have left.
 
         Tables of runs that may still write are kept. Raises ShardError if the view is not ours.
@@ -287,7 +282,7 @@ class _Run:
                 continue
             found = read_properties(self.spark, qualified_name(self.schema, name), PROPERTY) or {}
             if UNUSED in found:
-                if int(found[UNUSED]) <= _now() - keep_ms:
+                if int(found[UNUSED]) <= _now() - self.keep_ms:
                     self._drop(name)
             elif self._is_old(name):
                 self._mark(name)

@@ -67,7 +67,7 @@ class Validation:
             "batches, and are the same in both encodings"
         )
 
-    def of_batches(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """A line for each batch."""
         for batch in self.batches:
             found = f"{grouped(batch.compared, 'value')} compared, {batch.differences:,} differ"
@@ -154,16 +154,17 @@ def record(
         return
     table = RunTable(spark, schema, TABLE, _COLUMNS, "What validate: true compared of shards")
     now = time.time_ns() // 1_000_000
-    table.append(_rows(source, validation, invocation_id, now), now)
+    table.append(validation_rows(source, validation, invocation_id, now), now)
 
 
-def _rows(source: str, validation: Validation, invocation_id: str, now: int) -> pa.Table:
-    of_all = {
+def validation_rows(source: str, validation: Validation, invocation_id: str, now: int) -> pa.Table:
+    """The rows of the table that keeps validations, one for each batch."""
+    common = {
         "source": source,
         "location": validation.location,
         "as_of": validation.as_of,
         "validated": now,
         "invocation_id": invocation_id,
     }
-    rows = [{**of_all, **vars(batch)} for batch in validation.batches]
+    rows = [{**common, **vars(batch)} for batch in validation.batches]
     return pa.Table.from_pylist(rows, _COLUMNS)

@@ -108,7 +108,7 @@ class ShardState:
         return max(self.since, first)
 
     def batches_until(self, moment: int) -> tuple[ShardBatch, ...]:
-        """The batches with the changes up to and at a time; ShardError if it can't be read."""
+        """The batches of a time and earlier ones; ShardError if the time can't be read."""
         if moment < self.since and self.since > 0:
             raise ShardError(
                 f"the shard can be read as of {shown_at(self.since)} and later, as what was "
@@ -140,8 +140,8 @@ class ShardState:
     def appended(self, batch: ShardBatch) -> ShardState:
         """The shard with one batch more; ShardError if that does not begin where the shard ends.
 
-        A batch without files only moves the end of one before it that has none either. After a
-        reset the shard can be read from its first batch on.
+        A batch without files extends the last batch if that has none either. After a reset the
+        shard can be read from its first batch on.
         """
         if batch.lower != self.upper:
             raise ShardError(
@@ -155,40 +155,38 @@ class ShardState:
         digest = "" if batch.files else self.digest
         return replace(self, batches=(*self.batches, batch), since=since, digest=digest)
 
-    def compacted(
-        self, old: Sequence[ShardBatch], new: ShardBatch, since: int, now: int = 0
-    ) -> ShardState:
-        """The shard with `new` in the place of its oldest batches, to be read from `since` on.
+    def compacted(self, old: Sequence[ShardBatch], new: ShardBatch, now: int) -> ShardState:
+        """The shard with `new` in the place of its oldest batches, readable from that time on.
 
-        If the last of these has grown by times without changes, those become a batch without
-        files. Files of the old batches are retired at `now`, in ms since the epoch. Raises
-        ShardError if the old batches are no longer the shard's first.
+        If the last of these was extended meanwhile, the added time becomes a batch without files.
+        Files of the old batches are retired at `now`, in ms since the epoch. Raises ShardError if
+        the old batches are no longer the shard's first.
         """
-        found = self.batches[: len(old)]
-        later = _moved_end(tuple(old), found)
-        if not old or (found != tuple(old) and not later):
+        first = self.batches[: len(old)]
+        later = _extension(tuple(old), first)
+        if not old or (first != tuple(old) and not later):
             raise ShardError("another run has compacted the shard in the meantime")
-        if (new.lower, new.upper, since) != (old[0].lower, old[-1].upper, new.moment):
+        if (new.lower, new.upper) != (old[0].lower, old[-1].upper):
             raise ShardError("the new batch is not of the times of the old ones")
+        since = max(self.since, new.moment)
         batches = (new, *later, *self.batches[len(old) :])
         used = {batch.schema for batch in batches} | {self.schema.id}
-        needed = self.schema_at(max(self.since, since)).id
+        needed = self.schema_at(since).id
         schemas = tuple(s for s in self.schemas if s.id in used or s.id >= needed)
         retired = tuple(Retired(file.name, now) for batch in old for file in batch.files)
         return replace(
             self,
             schemas=schemas,
             batches=batches,
-            since=max(self.since, since),
+            since=since,
             retired=self.retired + retired,
         )
 
     def begun_anew(self, now: int) -> ShardState:
-        """The shard without columns and rows, of which the next run writes all that there is.
+        """The shard without columns and rows: the next run writes all rows of its model.
 
-        Times and tags go on, so that none of them means two things. All files are retired at
-        `now`, in ms since the epoch. A compaction that began before can't be committed any more,
-        which it sees by `sweeps`.
+        Times and tags continue, as none may be used twice. All files are retired at `now`, in ms
+        since the epoch. `sweeps` grows, so that a compaction that began before is not committed.
         """
         if self.is_unwritten:
             return self
@@ -206,7 +204,7 @@ class ShardState:
         )
 
     def written_after(self, before: ShardState | None, writer: str) -> ShardState:
-        """The state that the write of this id leaves in the place of `before`."""
+        """This state as the write of this id stores it after `before`."""
         writes, recent = (before.writes, before.recent) if before is not None else (0, ())
         return replace(self, writes=writes + 1, recent=(*recent, writer)[-RECENT:])
 
@@ -217,21 +215,21 @@ class ShardState:
         return False if number <= self.writes < number + RECENT else None
 
     def swept(self, names: Collection[str]) -> ShardState:
-        """The shard before files of these names are removed.
+        """The shard just before files of these names are removed.
 
-        It always differs, so that a run that has read the state before can't commit one of them.
+        It always differs from this state, so that no run that has read this one can commit them.
         """
         retired = tuple(file for file in self.retired if file.name not in names)
         return replace(self, retired=retired, sweeps=self.sweeps + 1)
 
 
-def _moved_end(
-    old: tuple[ShardBatch, ...], found: tuple[ShardBatch, ...]
+def _extension(
+    old: tuple[ShardBatch, ...], current: tuple[ShardBatch, ...]
 ) -> tuple[ShardBatch, ...]:
-    """The times by which the last of the old batches has grown, as a batch, if it has."""
-    if not old or len(found) < len(old) or found[:-1] != old[:-1]:
+    """The time by which the last old batch, without files, was extended, as a batch; or none."""
+    if not old or len(current) < len(old) or current[:-1] != old[:-1]:
         return ()
-    last, now = old[-1], found[-1]
+    last, now = old[-1], current[-1]
     if last.files or now.files or now.lower != last.lower or now.upper <= last.upper:
         return ()
     return (replace(now, lower=last.upper),)
@@ -264,10 +262,10 @@ class Retired:
 class ShardBatch:
     """All changes from the time `lower` to before `upper`, in ms since the epoch.
 
-    Each of them is of the last of these times: readers as of an earlier one don't need the batch.
-    Without files, nothing changed.
-    `schema` is the id of the schema in which it is written, `additions` and `retractions` count
-    rows with d > 0 and d < 0. `sort_by` has the tags by which rows are sorted across its files.
+    All changes have the last of these times: readers as of an earlier one skip the batch. A batch
+    without files has no changes. `schema` is the id of the schema in which it is written,
+    `additions` and `retractions` count rows with d > 0 and d < 0, and `sort_by` has the tags of
+    the columns by which rows are sorted across its files.
     """
 
     lower: int
@@ -324,12 +322,12 @@ def _plain(value: Any) -> Any:
 def from_document(data: bytes) -> ShardState:
     """The state that `to_document` wrote; raises ValueError, which says what is wrong."""
     try:
-        found: Any = json.loads(data)
-        if found["format"] != FORMAT:
-            raise ValueError(f"it is of format {found['format']}, not {FORMAT}")
+        document: Any = json.loads(data)
+        if document["format"] != FORMAT:
+            raise ValueError(f"it is of format {document['format']}, not {FORMAT}")
         # Earlier versions lack these three.
         missing = {"writes": 0, "recent": (), "digest": ""}
-        state: ShardState = _reader(ShardState)({**missing, **found})
+        state: ShardState = _reader(ShardState)({**missing, **document})
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error
     return state
@@ -346,12 +344,12 @@ _READERS: Mapping[Any, Callable[[Any], Any]] = {
 
 @cache
 def _reader(kind: Any) -> Callable[[Any], Any]:
-    """What makes a value, of a field's type, of what `_plain` made of it."""
+    """The inverse of `_plain` for values of a field's type."""
     if get_origin(kind) is tuple:
         each = _reader(get_args(kind)[0])
-        return lambda found: tuple(map(each, found))
+        return lambda values: tuple(map(each, values))
     if kind in _READERS:
         return _READERS[kind]
     types = get_type_hints(kind).items()
-    fields = [(name, _JSON_NAMES.get(name, name), _reader(of)) for name, of in types]
-    return lambda found: kind(**{name: read(found[key]) for name, key, read in fields})
+    fields = [(name, _JSON_NAMES.get(name, name), _reader(part)) for name, part in types]
+    return lambda values: kind(**{name: read(values[key]) for name, key, read in fields})

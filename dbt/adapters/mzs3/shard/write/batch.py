@@ -106,8 +106,8 @@ def upload(
 ) -> tuple[Sequence[PendingFile], int, int]:
     """Upload the files of partitioned changes, once more if rows were recomputed meanwhile.
 
-    Returns the open uploads, and the numbers of rows that they add and retract; without changes
-    there is none. Raises what Spark raises, and ShardError.
+    Returns the open uploads (none without changes), and the numbers of rows that they add and
+    retract. Raises what Spark raises, and ShardError.
     """
     for _ in range(2):
         counted = Observation()
@@ -129,7 +129,7 @@ def upload(
 
 
 class TakenNamesError(ShardError):
-    """Something else has written objects of the names of a batch's files; `keys` are those."""
+    """Something else has written to keys of the batch's files, which are `keys`."""
 
     def __init__(self, prefix: Prefix, keys: Sequence[str]) -> None:
         self.keys = keys
@@ -182,7 +182,7 @@ def clean_up(
     *,
     keeps: Collection[str] = (),
 ) -> str | None:
-    """Abort a batch's uploads and remove the objects that they became; None, or what may be left.
+    """Abort a batch's uploads and remove its objects; returns what may be left, or None.
 
     `files` is None while only tasks know of uploads; `keeps` are keys of others' objects.
     """
@@ -211,7 +211,7 @@ def find_lost_attempts(
 
 
 def abort_uploads_of_tasks(prefix: Prefix, folder: str) -> str | None:
-    """Abort what tasks have open, until none opens more; None, or what may be left."""
+    """Abort uploads until no task opens another; returns what may be left, or None."""
     there = Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
     try:
         with prove_writing(there) as probe:
@@ -226,7 +226,7 @@ def abort_uploads_of_tasks(prefix: Prefix, folder: str) -> str | None:
 
 @contextmanager
 def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
-    """Put around the write that commits these files; ends normally if they are committed.
+    """Wraps the write that commits these files; no error leaves it if they are committed.
 
     A write whose answer was lost may have succeeded, and others may have changed the state since.
     Other errors are raised again. Files that are surely not committed are removed, but not after
@@ -244,7 +244,7 @@ def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
 
 
 def remove(prefix: Prefix, keys: Iterable[str]) -> list[str]:
-    """Remove objects as far as S3 allows; those that may still be there."""
+    """Remove objects as far as S3 allows; returns those that may still be there."""
 
     def one(key: str) -> str | None:
         with suppress(*AwsFailure):

@@ -16,9 +16,9 @@ from dbt.adapters.mzs3.spark.frames import default_parallelism
 
 
 def as_compared(column: Column) -> Column:
-    """The column as a diff reads it: numbers of few digits as doubles, which files have too.
+    """The column as a diff reads it: numbers of few digits as the doubles that files have too.
 
-    Their digits would be parsed, and become decimals one by one in Spark.
+    To read the exact digits, Spark would have to make a decimal of each value.
     """
     kind = column.kind
     if kind.name != "numeric" or kind.precision > MAX_DOUBLE_DIGITS or column.default:
@@ -29,9 +29,9 @@ def as_compared(column: Column) -> Column:
 def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
     """The changes from the rows that `before` adds up to, to `rows`: a multiset difference.
 
-    `before` takes `stored` bytes in files. Decimals may be doubles there, see `as_compared`. Rows
-    whose hashes cancel out are taken for the same, see
-    docs/decisions/0033-a-diff-compares-hashes.md; what is left is compared by all columns.
+    `before` takes `stored` bytes in files, and may have decimals as doubles (`as_compared`). Rows
+    whose hashes cancel out count as equal (docs/decisions/0033-a-diff-compares-hashes.md); all
+    others are compared by all columns.
     """
     names = rows.columns
     decimals, kinds = column_types(rows), column_types(before)
@@ -48,7 +48,7 @@ def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
         nullable = [name for name in sent if name in names]
         missed = [*_nulls(nullable), *_signs(decimals, names)]
         packed_rows = both.selectExpr(*packed, DIFF)
-        changes = consolidated(_uneven(packed_rows, sent, missed, stored), ["h1", *sent])
+        changes = consolidated(_without_equal(packed_rows, sent, missed, stored), ["h1", *sent])
         changes = changes.selectExpr(*unpacked_columns(schema), DIFF)
     if not doubles:
         return changes
@@ -61,33 +61,33 @@ _HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
 _BYTES_OF_A_SORT = 64 << 20
 
 
-def _uneven(
+def _without_equal(
     both: DataFrame, names: Sequence[str], missed: Sequence[str], stored: int
 ) -> DataFrame:
-    """The rows of which, by their hashes h1 and h2, there may be more or fewer than there were.
+    """The rows without those whose hashes h1 and h2 say that there are as many as before.
 
-    `missed` is SQL of what a hash of the columns passes over: NULLs, and the sign of -0.0. Each
-    row is read once: a query that gives other rows when it is asked again can't be compared in
-    one step and written in the next. Rows with one h1 are in one partition.
+    `missed` is SQL of what a hash of the columns ignores: NULLs, and the sign of -0.0. Each row is
+    computed once: a query that gives other rows each time can't be compared in one step and
+    written in the next. Rows with one h1 are in one partition.
     """
     first, second = _HASHES
     hashed = both.selectExpr(
         *names, DIFF, first.format(", ".join(names)), second.format(", ".join([*names, *missed]))
     )
-    # As many partitions as can be worked on at once: they are sorted, so that none has to fit into
-    # memory. Spark's 200, of which each task writes a block, would take a third of all the time.
-    # A cluster that grows with its work may have few cores yet. As many for each core: five equal
-    # tasks take two cores as long as six would.
+    # As many partitions as cores: they are sorted, so that none has to fit into memory. With
+    # Spark's 200, writing a block for each would take a third of all the time. More where files
+    # are large, as a cluster that grows with its work may have few cores yet; then the same number
+    # for each core, as five equal tasks take two cores as long as six.
     cores = default_parallelism(both.sparkSession)
     rounds = max(1, -(-stored // (cores * _BYTES_OF_A_SORT)))
-    apart = hashed.repartition(cores * rounds, "h1")
-    alike = "OVER (PARTITION BY h1)"
+    partitioned = hashed.repartition(cores * rounds, "h1")
+    same_hash = "OVER (PARTITION BY h1)"
     of_all = (
-        f"sum({DIFF}) {alike} AS _mz_sum",
-        f"min(h2) {alike} AS _mz_least",
-        f"max(h2) {alike} AS _mz_most",
+        f"sum({DIFF}) {same_hash} AS _mz_sum",
+        f"min(h2) {same_hash} AS _mz_least",
+        f"max(h2) {same_hash} AS _mz_most",
     )
-    return apart.selectExpr("*", *of_all).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
+    return partitioned.selectExpr("*", *of_all).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
 
 
 def _casts(names: Sequence[str], types: Mapping[str, str]) -> list[str]:

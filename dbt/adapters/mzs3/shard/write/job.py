@@ -40,7 +40,7 @@ from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.upload.destination import resolve_location
 
-# A compaction at the same time changes the state twice.
+# Several, as each compaction at the same time changes the state twice.
 _ATTEMPTS = 8
 
 MOST_AHEAD_MS = 10 * 60_000
@@ -182,7 +182,7 @@ def with_digest(run: ShardRun, after: ShardState, batch: ShardBatch) -> ShardSta
 
 
 def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
-    """A warning if this host's clock, or that of the last batch's, is ahead of S3's, or None.
+    """A warning if the clock of this host, or of the last batch's host, is ahead of S3's; or None.
 
     All in ms; `upper` is the first time that the shard has not reached.
     """

@@ -57,7 +57,7 @@ class ShardRun:
 
 
 def evolve_shard(run: ShardRun, before: ShardState | None) -> ShardState:
-    """The shard with its columns from this run on; ConfigError with all wrong options."""
+    """The shard with the columns that it has from this run on; ConfigError with all problems."""
     options, schema = run.options, run.frame.schema
     given = given_columns(schema, options.column_types)
     wrong = type_problems(schema, options.column_types)
@@ -163,7 +163,7 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
 
 
 def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> dict[str, str]:
-    """What is wrong with names in `column_types`, by these names."""
+    """The problems of `column_types`, by the names of its columns."""
     found = {folded(field.name): field.dataType for field in schema.fields}
     problems = {}
     for name, kind in types.items():
