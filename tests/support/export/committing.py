@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dbt.adapters.mzs3.export.commit.intent import PendingExport
+from pyspark.sql import types as T
+
+from dbt.adapters.mzs3.export.commit.intent import PendingExport, put_intent, read_intent
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
+from dbt.adapters.mzs3.export.export import Export
 from dbt.adapters.mzs3.export.options import CopyOptions, OnExisting
 from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -18,6 +22,14 @@ from support.s3.memory import MemoryS3, failure
 LOCATION = S3Location("b", "x/")
 FILES = [f"x/part-000{part}-0001.csv" for part in range(3)]
 EXPORT = ["x/_manifest.json", *FILES]
+
+
+def export_of(
+    bucket: str, key: str, options: CopyOptions, schema: T.StructType | None = None
+) -> Export:
+    """What is fixed for an export that nobody runs, of the model `model.p.m`."""
+    schema, connection = schema or T.StructType(), AwsConnection()
+    return Export("model.p.m", schema, options, S3Location(bucket, key), connection, 7, False)
 
 
 def prefix(s3: MemoryS3) -> Prefix:
@@ -39,6 +51,23 @@ def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, li
     entries = [{"url": f"s3://b/{f.key}", "meta": {"run_id": name}} for f in files]
     manifest = {"of": name, "run_id": name, "entries": entries, "meta": {"record_count": 15}}
     return Commit(prefix(s3), PendingExport(tuple(files), manifest), deletes=True), files
+
+
+def run(commit: Commit) -> None:
+    """Commit from the claim to the freed location."""
+    with commit:
+        commit.claim()
+        commit.complete()
+        commit.finish()
+    commit.release()
+
+
+def decide_back(s3: MemoryS3, *, shared: bool = False) -> None:
+    """Another run decides that the commit under way goes back, and then it dies."""
+    found = read_intent(prefix(s3))
+    assert found is not None
+    back = replace(found.intent, state="back", written_by="other", shared=shared)
+    put_intent(prefix(s3), back, found)
 
 
 def once(s3: MemoryS3, action: str, key: str, then: Any) -> None:

@@ -58,10 +58,10 @@ class Run:
         prefix, export = _prefix(ask), self._export()
         _Ids.of(self.ids or self.name)
         preflight = self._prepared(prefix, export)
-        run = job._Run(export, self._frame(prefix), prefix, preflight, _QUIET, _QUIET)
+        run = job.ExportRun(export, self._frame(prefix), prefix, preflight, _QUIET, _QUIET)
         if self.mode == "resume" and preflight.existing is not None:
-            return run.compared_with(preflight.existing)
-        return run.to_the_end()
+            return run.compare_with(preflight.existing)
+        return _to_the_end(run)
 
     def begun(self, ask: Ask) -> Committing:
         """The run once it has uploaded its files; what is left of it is its commit."""
@@ -110,7 +110,15 @@ class Committing:
         reaper._prefix = prefix
         preflight = replace(self.preflight, reaper=reaper)
         frame = self.run._frame(prefix, self.files)
-        return job._Run(self.run._export(), frame, prefix, preflight, _QUIET, _QUIET).to_the_end()
+        export = self.run._export()
+        return _to_the_end(job.ExportRun(export, frame, prefix, preflight, _QUIET, _QUIET))
+
+
+def _to_the_end(run: job.ExportRun) -> CopyResult:
+    result = run.upload_and_commit()
+    for clean_up in run.clean_ups():
+        clean_up()
+    return result
 
 
 @dataclass(frozen=True)
@@ -241,6 +249,7 @@ def simulated(deletes: bool = True, compares: bool | None = None) -> Iterator[No
     _Deletes.compared = deletes
     with (
         mock.patch.object(objects_prefix, "ThreadPoolExecutor", _Inline),
+        mock.patch.object(job, "ThreadPoolExecutor", _Inline),
         mock.patch.object(job, "upload_parts", _upload),
         mock.patch.object(preflight, "compares_before_deleting", lambda _: deletes),
         mock.patch.object(preflight, "store_conditions", lambda _: Conditions(True, True)),

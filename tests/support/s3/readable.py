@@ -7,11 +7,13 @@ import io
 import json
 from typing import Any
 
-from dbt.adapters.mzs3.export.commit.manifest import build_manifest, to_json
+from dbt.adapters.mzs3.export.commit.manifest import to_json
+from dbt.adapters.mzs3.export.export import build_manifest
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
+from support.export.committing import export_of
 from support.s3.memory import MemoryS3, failure
 
 PREFIX = "exports/orders/"
@@ -86,13 +88,7 @@ class ReadableS3(MemoryS3):
         config = {"location": "s3://b/exports/orders", **options}
         self.objects[PREFIX + "_manifest.json"] = to_json(
             build_manifest(
-                S3Location("b", PREFIX),
-                pending,
-                node="model.p.m",
-                schema=_NO_SCHEMA,
-                options=parse_options("m", config, ["default"]).as_config(),
-                as_of=7,
-                run_id="r",
+                export_of("b", PREFIX, parse_options("m", config, ["default"])), pending, "r"
             )
         )
 
@@ -101,7 +97,3 @@ class ReadableS3(MemoryS3):
         manifest = json.loads(self.objects[key])
         change(manifest)
         self.objects[key] = to_json(manifest)
-
-
-class _NO_SCHEMA:
-    fields: tuple[Any, ...] = ()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from support.export.committing import EXPORT as EXPORTED
+from support.export.committing import FILES, export, once, prefix
+from support.s3.memory import MemoryS3
 
-from dbt.adapters.mzs3.errors import CopyError, ExecutorError
+from dbt.adapters.mzs3.errors import CopyError, ExecutorError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
+from dbt.adapters.mzs3.export.commit.preflight import Preflight
 from dbt.adapters.mzs3.export.export import CopyResult
-from dbt.adapters.mzs3.export.job import _Run, _with_remains
+from dbt.adapters.mzs3.export.job import ExportRun, _with_remains
 
 EXPORT: Any = SimpleNamespace(
     node="model.shop.orders", location=SimpleNamespace(uri="s3://b/p/"), as_of=17
@@ -27,12 +32,12 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
     nothing: Any = None
     committed: list[CopyResult] = []
     monitor: Any = SimpleNamespace(committed=committed.append)
-    run = _Run(EXPORT, nothing, nothing, nothing, nothing, monitor)
+    run = ExportRun(EXPORT, nothing, nothing, nothing, nothing, monitor)
     file: Any = SimpleNamespace(rows=12, bytes=45)
     monkeypatch.setattr(run, "_upload", lambda: run.files.append(file))
     monkeypatch.setattr(run, "_commit", refuse)
     with pytest.raises(CopyError, match=r"^model\.shop\.orders: files of the one before it"):
-        run.to_the_end()
+        run.upload_and_commit()
     assert committed == [
         CopyResult(
             rows=12,
@@ -45,12 +50,50 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
     ]
 
 
+def test_what_lost_attempts_left_is_aborted_while_the_location_is_claimed() -> None:
+    s3 = MemoryS3()
+    commit, files = export(s3, "a")
+    claimed: list[bool] = []
+    completing = threading.Event()
+    once(s3, "CompleteMultipartUpload", FILES[0], completing.set)
+
+    def abort_stale(keep: set[str]) -> None:
+        assert keep == {file.upload_id for file in files}
+        assert completing.wait(60)  # the uploads are completed meanwhile
+        claimed.append("x/_committing.json" in s3.objects)
+
+    nothing: Any = None
+    planned: Any = SimpleNamespace(pending=lambda *_: commit.pending)
+    reaper: Any = SimpleNamespace(abort_stale=abort_stale)
+    progress: Any = SimpleNamespace(committing=lambda: None)
+    preflight = Preflight(reaper, deletes=True, compares=True)
+    run = ExportRun(planned, nothing, prefix(s3), preflight, progress, nothing, files)
+    run._commit()
+    assert claimed == [True]
+    assert sorted(s3.objects) == sorted([*EXPORTED, "x/_committing.json"])
+
+
+def test_a_run_that_does_not_get_the_claim_aborts_nothing_of_others() -> None:
+    s3 = MemoryS3()
+    export(s3, "b")[0].claim()
+    commit, files = export(s3, "a")
+    aborted: list[object] = []
+    nothing: Any = None
+    planned: Any = SimpleNamespace(pending=lambda *_: commit.pending)
+    progress: Any = SimpleNamespace(committing=lambda: None)
+    reaper: Any = SimpleNamespace(abort_stale=aborted.append)
+    run = ExportRun(planned, nothing, prefix(s3), Preflight(reaper), progress, nothing, files)
+    with pytest.raises(LocationError, match="another run is committing"):
+        run._commit()
+    assert not aborted
+
+
 def test_whoever_watches_learns_that_all_begins_again() -> None:
     nothing: Any = None
     heard: list[str] = []
     monitor: Any = SimpleNamespace(begin_again=heard.append)
     progress: Any = SimpleNamespace(begin_again=lambda: heard.append("progress"))
-    run = _Run(EXPORT, nothing, nothing, nothing, progress, monitor)
+    run = ExportRun(EXPORT, nothing, nothing, nothing, progress, monitor)
     run._begin_again("equal hashes", [])
     assert heard == ["progress", "equal hashes"]
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from dbt.adapters.mzs3.__version__ import version
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.commit.intent import PendingExport
 from dbt.adapters.mzs3.export.commit.manifest import (
     Existing,
-    build_manifest,
     plan_replacement,
     require_same_reading,
     schema_of,
@@ -98,17 +99,8 @@ class Export:
         kept, stale, in_place = plan_replacement(
             existing, files, keeps_partitions=self._keeps_partitions(existing)
         )
-        manifest = build_manifest(
-            self.location,
-            files,
-            node=self.node,
-            schema=self.schema,
-            options=self.options.as_config(),
-            as_of=self.as_of,
-            run_id=uuid.uuid4().hex,
-            first_number=preflight.first_number,
-            kept=kept,
-        )
+        run_id = uuid.uuid4().hex
+        manifest = build_manifest(self, files, run_id, preflight.first_number, kept)
         return PendingExport(
             files=tuple(files),
             manifest=manifest,
@@ -134,6 +126,50 @@ class Export:
         replaces_some = options.on_existing == "overwrite" and bool(options.partition_by)
         has_rows = existing is not None and existing.manifest["meta"]["record_count"] > 0
         return replaces_some and has_rows and not self.full_refresh
+
+
+def build_manifest(
+    export: Export,
+    files: Sequence[PendingFile],
+    run_id: str,
+    first_number: int = 1,
+    kept: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """A manifest with Redshift's keys `entries`, `schema` and `meta`, and some of our own.
+
+    `kept` are entries of an older manifest, with the id of the commit that wrote them. Files are
+    numbered from `first_number`, those of the next export from `next_number`.
+    """
+    new = [
+        {
+            "url": f"s3://{export.location.bucket}/{file.key}",
+            "mandatory": True,
+            "meta": {
+                "content_length": file.bytes,
+                "record_count": file.rows,
+                "sha256": file.sha256,
+                "run_id": run_id,
+            },
+        }
+        for file in files
+    ]
+    entries = sorted([*new, *kept], key=lambda entry: str(entry["url"]))
+    metas = [entry["meta"] for entry in entries]
+    return {
+        "entries": entries,
+        "schema": schema_of(export.schema),
+        "meta": {
+            "content_length": sum(meta["content_length"] for meta in metas),
+            "record_count": sum(meta["record_count"] for meta in metas),
+        },
+        "author": {"name": "dbt-mzs3", "version": version},
+        "model": export.node,
+        "run_id": run_id,
+        "as_of": export.as_of,
+        "options": export.options.as_config(),
+        "first_number": first_number,
+        "next_number": max([first_number, *(file.number + 1 for file in files)]),
+    }
 
 
 def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptions) -> DataFrame:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -57,14 +57,9 @@ def copy_to_s3(
     """
     parsed = parse_options(node, options, connections)
     connection = connections[parsed.aws_connection]
-    tidying: list[Future[object]] = []
-
-    def later(work: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # as Python ends; the next run does what is left
-            tidying.append(beside.submit(work))
-
-    # What does not depend on the query is found out while it is analysed and planned. What nobody
-    # waits for who reads the export is tidied up while its end is told.
+    cleaning: list[Future[object]] = []
+    # The location is resolved and checked while Spark analyses and plans the query. What a commit
+    # leaves to clean up is cleaned up while the history row is written.
     with ThreadPoolExecutor(2) as beside:
         located = beside.submit(resolve_location, spark, node, parsed.location, as_of)
         lent = beside.submit(lent_s3_client, connection)
@@ -87,19 +82,21 @@ def copy_to_s3(
             try:
                 rows = _planned(export, frame, parts)
             finally:
-                # An earlier run that was completed is told of, whatever becomes of this one.
+                # Report an earlier run that was finished here, also where this one fails.
                 prefix, preflight = prepared.result()
                 if preflight.finished is not None:
                     monitor.recovered(preflight.finished)
             export.check_kept_partitions(preflight)
             with monitor.progress() as progress, interruptible(spark, cancelled):
-                run = _Run(export, rows, prefix, preflight, progress, monitor, later)
+                run = ExportRun(export, rows, prefix, preflight, progress, monitor)
                 if parsed.on_existing == "resume" and preflight.existing is not None:
-                    result = run.compared_with(preflight.existing)
+                    result = run.compare_with(preflight.existing)
                 else:
-                    result = run.to_the_end()
-        for work in tidying:
-            work.exception()  # waits; the export is there, whatever fails now
+                    result = run.upload_and_commit()
+                    with suppress(RuntimeError):  # as Python ends; the next run does what is left
+                        cleaning += map(beside.submit, run.clean_ups())
+        for work in cleaning:
+            work.exception()  # waits; the export is visible, whatever fails now
     lent.result().give_back()
     return result
 
@@ -119,8 +116,8 @@ def _prepared(export: Export, lent: Future[LentClient]) -> tuple[Prefix, Preflig
 
 
 @dataclass
-class _Run:
-    """Uploads, counts and commits; cleans up if any of it fails."""
+class ExportRun:
+    """Uploads and commits the rows of one export; cleans up if that fails."""
 
     export: Export
     rows: PlannedRows
@@ -128,10 +125,10 @@ class _Run:
     preflight: Preflight
     progress: Progress
     monitor: RunMonitor
-    later: Callable[[Callable[[], object]], object] = lambda work: work()
     files: list[PendingFile] = field(default_factory=list)
+    commit: Commit | None = None
 
-    def to_the_end(self) -> CopyResult:
+    def upload_and_commit(self) -> CopyResult:
         """Upload and commit the rows; raises errors whose text is for users."""
         try:
             self._upload()
@@ -141,16 +138,20 @@ class _Run:
             raise CopyError(f"{self.export.node}: {exc}") from exc
         except BaseException as exc:
             left = None
-            # With leftovers, the next run may need the uploads to go on.
+            # The next run may need the uploads to go on with what is left over.
             if not (isinstance(exc, CommitError) and exc.leftovers):
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
-        result = self._committed(self.files, self.export.as_of)
-        speculative, reaper = speculates(self.rows.ordered), self.preflight.reaper
-        self.later(lambda: reaper.abort_after_commit(speculative=speculative))
-        return result
+        return self._committed(self.files, self.export.as_of)
 
-    def compared_with(self, existing: Existing) -> CopyResult:
+    def clean_ups(self) -> Iterator[Callable[[], object]]:
+        """What is left to do after the commit; the next run does it if this one can't."""
+        if self.commit is not None:
+            yield self.commit.release
+            speculative = speculates(self.rows.ordered)
+            yield partial(self.preflight.reaper.abort_after_commit, speculative=speculative)
+
+    def compare_with(self, existing: Existing) -> CopyResult:
         """The result of an earlier run, whose files this run would write too; writes nothing."""
         uploads = self._uploads(dry=True)
         uploads.check()
@@ -188,12 +189,17 @@ class _Run:
         self.progress.committing()
         preflight, keep = self.preflight, {file.upload_id for file in self.files}
         pending = self.export.pending(self.files, preflight, self.prefix)
-        commit = Commit(
+        self.commit = Commit(
             self.prefix, pending, deletes=preflight.deletes, compares=preflight.compares
         )
-        # What lost attempts of tasks have opened goes, which needs no mention if it can't. Only
-        # under the claim: two runs would else abort each other's uploads, and both fail.
-        commit.run(lambda: preflight.reaper.abort_stale(keep), self.later)
+        with self.commit as commit:
+            commit.claim()
+            # Abort what lost attempts of tasks have left open; a failure of that needs no mention.
+            # Only under the claim: two runs would else abort each other's uploads, and both fail.
+            with ThreadPoolExecutor(1) as beside:
+                beside.submit(preflight.reaper.abort_stale, keep)
+                commit.complete()
+            commit.finish()
 
     def _committed(self, files: list[PendingFile], as_of: int) -> CopyResult:
         location = self.export.location.uri

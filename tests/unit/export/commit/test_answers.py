@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from support.export.committing import EXPORT, FILES, export, once, prefix
+from support.export.committing import EXPORT, FILES, export, once, prefix, run
+from support.export.overwriting import holding, overwrite
 from support.s3.memory import MemoryS3, failure
 from urllib3.exceptions import SSLError
 
@@ -25,10 +25,7 @@ from dbt.adapters.mzs3.store import prefix as objects_prefix
 
 @pytest.mark.parametrize("key", ["x/_manifest.json", "x/_committing.json"])
 def test_a_body_that_breaks_off_after_the_decision_hides_nothing(s3: MemoryS3, key: str) -> None:
-    commit, _ = export(s3, "a")
-    commit.pending = commit._effects.pending = replace(commit.pending, stale=("x/old.csv",))
-    s3.objects["x/old.csv"] = b"old"
-    commit._effects.require_unchanged = lambda: None  # type: ignore[method-assign]
+    commit = overwrite(s3, holding(s3, {"old.csv": 3}), {FILES[0].removeprefix("x/"): 10})
 
     class Broken:
         def read(self) -> bytes:
@@ -42,10 +39,10 @@ def test_a_body_that_breaks_off_after_the_decision_hides_nothing(s3: MemoryS3, k
 
     s3.get_object = broken  # type: ignore[method-assign]
     if key == "x/_committing.json":
-        commit.run()
+        run(commit)
         return
     with pytest.raises(StaleFilesError, match="names the new export, whole"):
-        commit.run()
+        run(commit)
     assert FILES[0] in s3.objects
 
 
@@ -59,12 +56,12 @@ def test_a_failure_of_any_kind_after_the_decision_is_not_told_as_if_nothing_were
 
     once(s3, "PutObject", "x/_manifest.json", no_thread)
     with pytest.raises(CommitError, match="can't start new thread") as raised:
-        commit.run()
+        run(commit)
     assert "the next run to this location finishes the export" in raised.value.leftovers[0]
 
 
 def test_a_claim_whose_answer_was_lost_is_known_where_another_run_goes_on(s3: MemoryS3) -> None:
-    Commit(prefix(s3), export(s3, "z", [])[0].pending, deletes=False).run()
+    run(Commit(prefix(s3), export(s3, "z", [])[0].pending, deletes=False))
     del s3.objects["x/_manifest.json"]  # what is left is a closed intent
     commit, _ = export(s3, "a")
     put_object = s3.put_object
@@ -78,7 +75,7 @@ def test_a_claim_whose_answer_was_lost_is_known_where_another_run_goes_on(s3: Me
         raise failure("PreconditionFailed")
 
     s3.put_object = put_and_lose_the_answer  # type: ignore[method-assign]
-    commit.run()
+    run(commit)
     assert sorted(set(s3.objects) - {"x/_committing.json"}) == EXPORT
 
 
@@ -91,7 +88,7 @@ def test_uploads_of_a_claim_without_an_answer_are_aborted(s3: MemoryS3) -> None:
 
     s3.before = before
     with pytest.raises(CommitError) as raised:
-        commit.run()
+        run(commit)
     assert "_committing.json may be there" in raised.value.leftovers[0]
     assert not s3.uploads
 
@@ -113,7 +110,7 @@ def test_a_claim_that_took_effect_though_its_repetition_was_denied_is_told(s3: M
     s3.put_object = put_and_deny  # type: ignore[method-assign]
     s3.before = before
     with pytest.raises(CommitError, match="AccessDenied") as raised:
-        commit.run()
+        run(commit)
     assert "_committing.json may be there" in raised.value.leftovers[-1]
     assert not s3.uploads
 
@@ -127,13 +124,13 @@ def test_a_claim_that_was_surely_refused_leaves_nothing(s3: MemoryS3) -> None:
 
     s3.before = before
     with pytest.raises(CommitError, match="AccessDenied") as raised:
-        commit.run()
+        run(commit)
     assert raised.value.leftovers == ()
 
 
 def test_a_completion_that_is_refused_each_time_does_not_keep_the_location(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
-    commit._claim()
+    commit.claim()
 
     def before(action: str, key: str) -> None:
         if action == "CompleteMultipartUpload":
@@ -162,7 +159,7 @@ def test_a_commit_that_conflicts_with_another_request_each_time_is_told_as_undec
 
     s3.before = before
     with pytest.raises(CommitError, match="ConditionalRequestConflict") as raised:
-        commit.run()
+        run(commit)
     assert "the next run to this location finishes the export" in raised.value.leftovers[-1]
     s3.before = lambda action, key: None
     assert recover(prefix(s3), deletes=True).finished is not None
@@ -182,7 +179,7 @@ def test_an_intent_whose_removal_conflicts_with_another_request_is_removed_or_cl
             raise conflicts.pop()
 
     s3.before = before
-    commit.run()
+    run(commit)
     found = read_intent(prefix(s3))
     assert found is None if times == 1 else found and found.intent.state == "closed"
 
@@ -197,11 +194,11 @@ def test_an_intent_that_can_not_be_removed_is_closed(s3: MemoryS3) -> None:
 
     s3.before = before
     with pytest.raises(LocationError, match="is not empty"):
-        late.run()
+        run(late)
     s3.before = lambda action, key: None
     assert recover(prefix(s3), deletes=True) == Recovered()
     del s3.objects["x/other.csv"]
-    export(s3, "c")[0].run()
+    run(export(s3, "c")[0])
     assert sorted(s3.objects) == EXPORT
 
 
@@ -214,7 +211,7 @@ def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
 
     s3.before = before
     with pytest.raises(CommitError) as raised:
-        commit.run()
+        run(commit)
     assert [text.split(" failed")[0] for text in raised.value.leftovers] == [
         f"removing s3://b/{key}" for key in FILES
     ]

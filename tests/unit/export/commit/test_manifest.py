@@ -1,12 +1,14 @@
 """The manifest: Redshift's keys, ordered files, the same bytes for the same export."""
 
 from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
 from pyspark.sql import types as T
+from support.export.committing import export_of
 
-from dbt.adapters.mzs3.export.commit.manifest import build_manifest, to_json
-from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.export.commit.manifest import to_json
+from dbt.adapters.mzs3.export.export import build_manifest
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 SCHEMA = T.StructType(
@@ -25,15 +27,8 @@ def file(part: int, number: int, rows: int, size: int) -> PendingFile:
 
 
 def manifest(*files: PendingFile) -> dict[str, Any]:
-    return build_manifest(
-        S3Location("b", "x/"),
-        files,
-        node="model.p.m",
-        schema=SCHEMA,
-        options={"parts": 2},
-        as_of=7,
-        run_id="r",
-    )
+    options: Any = SimpleNamespace(as_config=lambda: {"parts": 2})
+    return build_manifest(export_of("b", "x/", options, SCHEMA), files, "r")
 
 
 def test_entries_are_what_redshift_reads_in_order_of_their_names() -> None:

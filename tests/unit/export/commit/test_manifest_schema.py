@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import types as T
+from support.export.committing import export_of
 
-from dbt.adapters.mzs3.export.commit.manifest import build_manifest, to_json
+from dbt.adapters.mzs3.export.commit.manifest import to_json
+from dbt.adapters.mzs3.export.export import build_manifest
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.formats.write.registry import FORMATS
-from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 # A type, a pattern, a set of values, a list of one form, or a mapping; `?` marks optional keys.
@@ -130,15 +131,8 @@ def manifest(name: str, files: int = 3) -> dict[str, Any]:
         for i, key in enumerate(keys)
     ]
     config = {"location": "s3://acme/exports/é", **options}
-    built = build_manifest(
-        S3Location("acme", "exports/é/"),
-        pending,
-        node="model.p.m",
-        schema=SCHEMA,
-        options=parse_options("model.p.m", config, ["default"]).as_config(),
-        run_id="r",
-        as_of=7,
-    )
+    parsed = parse_options("model.p.m", config, ["default"])
+    built = build_manifest(export_of("acme", "exports/é/", parsed, SCHEMA), pending, "r")
     return dict(json.loads(to_json(built)))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.export.committing import prefix, prepared
+from support.export.committing import prefix, prepared, run
 from support.export.overwriting import DeathError, holding, manifest_of, overwrite, seen
 from support.s3.memory import MemoryS3, failure
 
@@ -38,7 +38,7 @@ def test_the_old_export_gives_way_to_the_new_one_at_once(s3: MemoryS3) -> None:
     commit = overwrite(s3, holding(s3, OLD), NEW)
     views: list[list[str]] = []
     s3.before = lambda action, key: views.append(seen(s3))
-    commit.run()
+    run(commit)
     s3.before = lambda action, key: None
     assert views[0] == list(OLD)
     assert views[-1] == list(NEW)
@@ -61,7 +61,7 @@ def test_a_death_at_any_request_is_made_good_by_the_next_run(s3: MemoryS3, dies_
     s3.before = before
     died = False
     try:
-        commit.run()
+        run(commit)
     except DeathError:
         died = True
     assert died == (dies_at < 12)  # of twelve requests
@@ -91,7 +91,7 @@ def test_a_refusal_leaves_the_old_export(s3: MemoryS3, action: str, key: str) ->
 
     s3.before = refuse
     with pytest.raises(CommitError, match="AccessDenied"):
-        commit.run()
+        run(commit)
     assert s3.objects == before
 
 
@@ -106,7 +106,7 @@ def test_a_lost_answer_to_the_manifest_is_understood(s3: MemoryS3) -> None:
         return answer
 
     s3.put_object = lost  # type: ignore[method-assign]
-    commit.run()
+    run(commit)
     assert seen(s3) == list(NEW)
     assert sorted(s3.objects) == ["x/_manifest.json", *(f"x/{name}" for name in NEW)]
 
@@ -120,7 +120,7 @@ def test_old_files_that_can_not_be_removed_are_removed_by_the_next_run(s3: Memor
 
     s3.before = refuse
     with pytest.raises(StaleFilesError, match="names the new export, whole; but files of the one"):
-        commit.run()
+        run(commit)
     assert seen(s3) == list(NEW)
     s3.before = lambda action, key: None
     assert recover(prefix(s3), deletes=True).finished is not None
@@ -137,10 +137,10 @@ def test_a_run_that_was_taken_for_dead_deletes_no_new_file(s3: MemoryS3) -> None
             assert preflight.existing is not None
             assert "is complete now: 2 rows" in str(preflight.finished)
             name = f"part-0000-{preflight.first_number:04d}.csv"
-            overwrite(s3, preflight.existing, {name: 30}).run()
+            run(overwrite(s3, preflight.existing, {name: 30}))
 
     s3.before = next_run
-    slow.run()
+    run(slow)
     assert seen(s3) == ["part-0000-0003.csv"]
     assert sorted(s3.objects) == ["x/_manifest.json", "x/part-0000-0003.csv"]
 
@@ -153,17 +153,17 @@ def test_a_slow_run_leaves_the_claim_of_the_next_one(s3: MemoryS3) -> None:
             s3.objects["x/_committing.json"] = b"of another run"
 
     s3.before = claim_of_the_next
-    slow.run()
+    run(slow)
     assert s3.objects["x/_committing.json"] == b"of another run"
 
 
 def test_a_run_that_another_overtook_leaves_that_one_alone(s3: MemoryS3) -> None:
     existing = holding(s3, OLD)
     late = overwrite(s3, existing, NEW)
-    overwrite(s3, existing, {"part-0000-0002.csv": 30}).run()
+    run(overwrite(s3, existing, {"part-0000-0002.csv": 30}))
     there = dict(s3.objects)
     with pytest.raises(LocationError, match="another run has committed an export to s3://b/x/"):
-        late.run()
+        run(late)
     assert s3.objects == there
 
 
@@ -173,7 +173,7 @@ def test_numbers_of_a_commit_that_went_back_outlive_an_export_without_files(s3: 
     s3.objects["x/_committing.json"] = closed.to_json()
     manifest = {**manifest_of({}), "next_number": 2}
     pending = PendingExport((), manifest, replaces=existing.etag)
-    Commit(prefix(s3), pending, deletes=True).run()
+    run(Commit(prefix(s3), pending, deletes=True))
     assert recover(prefix(s3), deletes=True).used == UsedNames(next_number=3)
 
 
@@ -188,11 +188,11 @@ def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
             recover(prefix(s3), deletes=True)
             existing = read_existing(prefix(s3))
             assert existing is not None
-            overwrite(s3, existing, third).run()
+            run(overwrite(s3, existing, third))
 
     s3.before = another_run
     with pytest.raises(CommitError, match="another run has committed an export") as raised:
-        slow.run()
+        run(slow)
     assert raised.value.leftovers == ()
     assert seen(s3) == list(third)
     assert sorted(s3.objects) == ["x/_manifest.json", "x/part-0000-0001.csv"]
@@ -208,18 +208,18 @@ def test_a_failed_run_leaves_the_one_that_finished_it_alone(s3: MemoryS3) -> Non
             recover(prefix(s3), deletes=True)
             existing = read_existing(prefix(s3))
             assert existing is not None
-            overwrite(s3, existing, NEW).run()
+            run(overwrite(s3, existing, NEW))
             raise failure("InternalError")
 
     s3.before = another_run
     with pytest.raises(CommitError, match="InternalError"):
-        first.run()
+        run(first)
     assert seen(s3) == list(NEW)
 
 
 def test_a_claim_that_was_copied_from_elsewhere_is_refused(s3: MemoryS3) -> None:
     commit = overwrite(s3, holding(s3, OLD), NEW)
-    commit._claim()
+    commit.claim()
     s3.objects["y/_committing.json"] = s3.objects["x/_committing.json"]
     client: Any = s3
     with pytest.raises(CopyError, match="it names files elsewhere"):

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from support.export.committing import prefix
+from support.export.committing import prefix, run
 from support.export.overwriting import DeathError, holding, overwrite, seen
 from support.s3.memory import MemoryS3, failure
 
@@ -32,7 +32,7 @@ def test_a_single_file_is_replaced_whole(s3: MemoryS3, dies_at: int) -> None:
 
     s3.before = before
     with contextlib.suppress(DeathError):
-        commit.run()
+        run(commit)
     s3.before = lambda action, key: None
     recover(prefix(s3), deletes=True)
     assert seen(s3) == ["all.csv"]
@@ -48,7 +48,7 @@ def test_a_single_file_that_can_not_get_its_manifest_waits_for_the_next_run(s3: 
 
     s3.before = refuse
     with pytest.raises(CommitError) as raised:
-        commit.run()
+        run(commit)
     [left] = raised.value.leftovers
     assert "may not name the new files yet: the next run to this location" in left
     s3.before = lambda action, key: None
@@ -59,7 +59,7 @@ def test_a_single_file_that_can_not_get_its_manifest_waits_for_the_next_run(s3: 
 
 def test_a_single_file_whose_upload_is_gone_is_taken_back(s3: MemoryS3) -> None:
     commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
-    commit._claim()
+    commit.claim()
     s3.uploads.clear()  # by a lifecycle rule, or another run
     assert recover(prefix(s3), deletes=True).finished is None
     assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
@@ -73,7 +73,7 @@ def test_a_single_file_of_as_many_bytes_whose_upload_is_gone_is_taken_back(s3: M
     before = dict(s3.objects)
     s3.uploads.clear()  # by a lifecycle rule
     with pytest.raises(CommitError, match="uploads of this run are gone") as raised:
-        Commit(prefix(s3), pending, deletes=True).run()
+        run(Commit(prefix(s3), pending, deletes=True))
     assert raised.value.leftovers == ()
     assert s3.objects == before
 
@@ -87,7 +87,7 @@ def test_a_single_file_whose_completion_is_refused_is_taken_back(s3: MemoryS3) -
 
     s3.before = refuse
     with pytest.raises(CommitError) as raised:
-        commit.run()
+        run(commit)
     assert str(raised.value) == (
         "committing s3://b/x/ failed: completing the upload of s3://b/x/all.csv failed: "
         "AccessDenied: No. (needs s3:PutObject)"
@@ -110,13 +110,13 @@ def test_a_single_file_that_became_another_runs_gets_no_manifest(s3: MemoryS3) -
             [file] = late.pending.files
             s3.abort_multipart_upload(Key=file.key, UploadId=file.upload_id)
             assert recover(prefix(s3), deletes=True).finished is None
-            other._claim()
-            other._complete_and_decide(lambda: None)
+            other.claim()
+            other.complete()
 
     s3.before = before
     with pytest.raises(CommitError, match="another run has committed an export"):
-        late.run()
-    other._make_visible()
+        run(late)
+    other.finish()
     assert json.loads(s3.objects["x/_manifest.json"]) == other.pending.manifest
 
 
@@ -131,5 +131,5 @@ def test_a_single_file_that_another_run_has_given_up_is_told_of_as_that(s3: Memo
 
     s3.before = give_up
     with pytest.raises(CommitError, match="uploads of this run are gone"):
-        commit.run()
+        run(commit)
     assert seen(s3) == list(SINGLE_OLD)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.export.committing import EXPORT, FILES, export, once, prefix, prepared, refuse
+from support.export.committing import (
+    EXPORT,
+    FILES,
+    decide_back,
+    export,
+    once,
+    prefix,
+    prepared,
+    refuse,
+    run,
+)
 from support.s3.memory import MemoryS3, failure
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
@@ -26,7 +34,7 @@ from dbt.adapters.mzs3.store.prefix import Prefix
 
 
 def test_everything_is_visible_and_the_claim_is_gone(s3: MemoryS3) -> None:
-    export(s3, "a")[0].run()
+    run(export(s3, "a")[0])
     assert sorted(s3.objects) == EXPORT
     assert not s3.uploads
 
@@ -43,7 +51,7 @@ def test_a_refusal_takes_everything_back(s3: MemoryS3, action: str, key: str) ->
     commit, _ = export(s3, "a")
     once(s3, action, key, refuse("AccessDenied"))
     with pytest.raises(CommitError, match="AccessDenied") as raised:
-        commit.run()
+        run(commit)
     assert raised.value.leftovers == ()
     assert s3.objects == {}
 
@@ -56,7 +64,7 @@ def test_an_interrupt_after_the_decision_is_made_good_by_the_next_run(s3: Memory
 
     once(s3, "PutObject", "x/_manifest.json", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        commit.run()
+        run(commit)
     assert recover(prefix(s3), deletes=True).finished is not None
     assert sorted(s3.objects) == EXPORT
 
@@ -69,25 +77,25 @@ def test_an_interrupt_before_the_decision_takes_everything_back(s3: MemoryS3) ->
 
     once(s3, "CompleteMultipartUpload", FILES[2], interrupt)
     with pytest.raises(KeyboardInterrupt):
-        commit.run()
+        run(commit)
     assert s3.objects == {}
 
 
 def test_a_refused_claim_leaves_another_runs_export_alone(s3: MemoryS3) -> None:
-    export(s3, "a")[0].run()
+    run(export(s3, "a")[0])
     before = dict(s3.objects)
     other, _ = export(s3, "b", ["x/part-0009-0001.csv"])
     once(s3, "PutObject", "x/_committing.json", refuse("SlowDown"))
     with pytest.raises(CommitError, match="SlowDown"):
-        other.run()
+        run(other)
     assert s3.objects == before
 
 
 def test_a_run_that_looked_before_another_committed_finds_out(s3: MemoryS3) -> None:
     late, _ = export(s3, "b", FILES[:2])
-    once(s3, "PutObject", "x/_committing.json", export(s3, "a")[0].run)
+    once(s3, "PutObject", "x/_committing.json", lambda: run(export(s3, "a")[0]))
     with pytest.raises(LocationError, match="is not empty"):
-        late.run()
+        run(late)
     assert sorted(s3.objects) == EXPORT
     assert b'"a"' in s3.objects["x/_manifest.json"]
 
@@ -98,51 +106,50 @@ def test_another_name_of_the_bucket_is_no_reason_to_delete(s3: MemoryS3) -> None
     first, _ = export(s3, "a")
     for entry in first.pending.manifest["entries"]:
         entry["url"] = entry["url"].replace("s3://b/", "s3://alias/")
-    first._prefix = Prefix(client, S3Location("alias", "x/"))
-    once(s3, "PutObject", "x/_committing.json", first.run)
+    alias = Prefix(client, S3Location("alias", "x/"))
+    first = Commit(alias, first.pending, deletes=True)
+    once(s3, "PutObject", "x/_committing.json", lambda: run(first))
     with pytest.raises(LocationError, match="is not empty"):
-        late.run()
+        run(late)
     assert sorted(s3.objects) == EXPORT
 
 
-def md5s(commit: Commit) -> None:
-    """S3 tells what the ETag of each file will be."""
-    files = [replace(file, etags=("0" * 32,)) for file in commit.pending.files]
-    commit.pending = commit._effects.pending = replace(commit.pending, files=tuple(files))
+def md5s(s3: MemoryS3) -> Commit:
+    """A run whose parts have MD5s, so that the ETag of each file is known beforehand."""
+    pending = export(s3, "a")[0].pending
+    files = [replace(file, etags=("0" * 32,)) for file in pending.files]
+    return Commit(prefix(s3), replace(pending, files=tuple(files)), deletes=True)
 
 
 @pytest.mark.parametrize("size", [9, 10], ids=["another size", "the same size"])
 @pytest.mark.parametrize("when", ["ListObjectsV2", "PutObject"], ids=["before", "while claiming"])
 def test_what_something_else_has_written_stays(s3: MemoryS3, when: str, size: int) -> None:
-    commit, _ = export(s3, "a")
-    md5s(commit)
+    commit = md5s(s3)
 
     def write() -> None:
         s3.objects |= {FILES[1]: b"y" * size, "x/readme.txt": b""}
 
     once(s3, when, "x/" if when == "ListObjectsV2" else "x/_committing.json", write)
     with pytest.raises((LocationError, CommitError), match=r"another|not empty") as raised:
-        commit.run()
+        run(commit)
     assert s3.objects[FILES[1]] == b"y" * size
     unproven = raised.value.unproven if isinstance(raised.value, CommitError) else ()
     assert bool(unproven) == (when == "PutObject" and size == 10)
 
 
 def test_what_a_run_has_completed_goes_whatever_etag_the_store_gives_it(s3: MemoryS3) -> None:
-    commit, _ = export(s3, "a")
-    md5s(commit)
+    commit = md5s(s3)
     once(s3, "PutObject", "x/_manifest.json", refuse("AccessDenied"))
     with pytest.raises(CommitError, match="AccessDenied") as raised:
-        commit.run()
+        run(commit)
     assert (raised.value.leftovers, raised.value.unproven) == ((), ())
     assert not s3.objects
 
 
 def test_what_was_there_before_stays_if_its_etag_is_another_one(s3: MemoryS3) -> None:
     """Only what S3 has answered to a completion is known to be a file of the export."""
-    commit, _ = export(s3, "a")
-    md5s(commit)
-    commit._claim()
+    commit = md5s(s3)
+    commit.claim()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
     s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
     assert recover(prefix(s3), deletes=True).finished is None
@@ -152,8 +159,7 @@ def test_what_was_there_before_stays_if_its_etag_is_another_one(s3: MemoryS3) ->
 def test_what_an_undone_run_takes_for_somebody_elses_is_told_and_does_not_keep_the_location(
     s3: MemoryS3,
 ) -> None:
-    commit, _ = export(s3, "a")
-    md5s(commit)
+    commit = md5s(s3)
 
     def replace_one() -> None:
         s3.objects[FILES[0]] = b"y" * 10
@@ -161,7 +167,7 @@ def test_what_an_undone_run_takes_for_somebody_elses_is_told_and_does_not_keep_t
 
     once(s3, "PutObject", "x/_manifest.json", replace_one)
     with pytest.raises(CommitError, match="AccessDenied") as raised:
-        commit.run()
+        run(commit)
     assert (raised.value.leftovers, raised.value.unproven) == ((), (f"s3://b/{FILES[0]}",))
     assert sorted(s3.objects) == ["x/_committing.json", FILES[0]]
     assert not recover(prefix(s3), deletes=True).used.allows(["part-0000-0001.csv"])
@@ -172,53 +178,36 @@ def test_files_that_another_run_is_still_removing_are_told_of(s3: MemoryS3) -> N
 
     def undo() -> None:
         s3.uploads.pop(f"a {FILES[2]}")
-        found = read_intent(prefix(s3))
-        assert found is not None
-        other = Commit.found(prefix(s3), found, deletes=True)
-        other._change("back")  # and then it dies
+        decide_back(s3)
 
     once(s3, "CompleteMultipartUpload", FILES[2], undo)
     with pytest.raises(CommitError) as raised:
-        commit.run()
+        run(commit)
     assert raised.value.leftovers == ("files of this run at s3://b/x/, which another run removes",)
 
 
-def test_what_lost_attempts_left_is_swept_under_the_claim(s3: MemoryS3) -> None:
-    commit, _ = export(s3, "a")
-    seen: list[bool] = []
-    commit.run(once_claimed=lambda: seen.append("x/_committing.json" in s3.objects))
-    assert seen == [True]
-
-
-def test_the_sweep_is_beside_the_completion(s3: MemoryS3) -> None:
-    commit, _ = export(s3, "a")
-    completing = threading.Event()
-    once(s3, "CompleteMultipartUpload", FILES[0], completing.set)
-    waited: list[bool] = []
-    commit.run(once_claimed=lambda: waited.append(completing.wait(60)))
-    assert waited == [True]
-
-
 def test_a_location_is_freed_when_the_caller_has_time_or_by_the_next_run(s3: MemoryS3) -> None:
-    later: list[Callable[[], object]] = []
-    export(s3, "a")[0].run(later=later.append)
+    commit, _ = export(s3, "a")
+    with commit:
+        commit.claim()
+        commit.complete()
+        commit.finish()
     claimed = dict(s3.objects)
     assert sorted(claimed) == sorted([*EXPORT, "x/_committing.json"])
-    [free] = later
-    free()
+    commit.release()
     assert sorted(s3.objects) == EXPORT
     s3.objects = claimed
     assert recover(prefix(s3), deletes=True).finished is not None
-    free()
+    commit.release()
     assert sorted(s3.objects) == EXPORT
 
 
-def test_a_run_that_does_not_get_the_claim_aborts_nothing_of_others(s3: MemoryS3) -> None:
-    export(s3, "a")[0]._claim()
-    swept: list[bool] = []
-    with pytest.raises(LocationError):
-        export(s3, "b")[0].run(once_claimed=lambda: swept.append(True))
-    assert not swept
+def test_a_run_that_does_not_get_the_claim_completes_nothing(s3: MemoryS3) -> None:
+    export(s3, "a")[0].claim()
+    other, _ = export(s3, "b")
+    with pytest.raises(LocationError), other:
+        other.claim()
+    assert set(s3.objects) == {"x/_committing.json"}
 
 
 def test_only_one_of_two_runs_gets_the_claim(s3: MemoryS3) -> None:
@@ -228,11 +217,11 @@ def test_only_one_of_two_runs_gets_the_claim(s3: MemoryS3) -> None:
 
     def try_the_second() -> None:
         with pytest.raises(LocationError) as raised:
-            second.run()
+            run(second)
         outcome.append(str(raised.value))
 
     once(s3, "CompleteMultipartUpload", FILES[0], try_the_second)
-    first.run()
+    run(first)
     assert outcome[0].startswith("another run is committing an export to s3://b/x/")
     assert b'"a"' in s3.objects["x/_manifest.json"]
     assert sorted(s3.objects) == EXPORT
@@ -245,13 +234,13 @@ def test_a_live_commit_survives_being_finished_by_another_run(s3: MemoryS3) -> N
         recover(prefix(s3), deletes=True)
 
     once(s3, "CompleteMultipartUpload", FILES[2], finish)
-    commit.run()
+    run(commit)
     assert sorted(s3.objects) == EXPORT
 
 
 def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
-    commit._claim()
+    commit.claim()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
     assert "is complete now: 15 rows" in str(recover(prefix(s3), deletes=True).finished)
     assert sorted(s3.objects) == EXPORT
@@ -260,10 +249,10 @@ def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
 @pytest.mark.parametrize("turned_back", [True, False])
 def test_a_commit_that_can_not_be_finished_is_taken_back(s3: MemoryS3, turned_back: bool) -> None:
     commit, _ = export(s3, "a")
-    commit._claim()
+    commit.claim()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
     if turned_back:
-        commit._change("back")
+        decide_back(s3)
     else:
         s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
     assert recover(prefix(s3), deletes=True).finished is None
@@ -274,7 +263,7 @@ def test_a_commit_that_can_not_be_finished_is_taken_back(s3: MemoryS3, turned_ba
 def test_a_store_without_conditional_writes_is_good_enough(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
     once(s3, "PutObject", "x/_committing.json", refuse("NotImplemented"))
-    commit.run()
+    run(commit)
     assert sorted(s3.objects) == EXPORT
 
 
@@ -289,11 +278,12 @@ def test_whether_a_store_compares_is_proven_once(s3: MemoryS3, heeds: bool) -> N
         s3.put_object = heedless  # type: ignore[method-assign]
     puts: list[int] = []
     for _ in range(2):
-        commit, _ = export(s3, "a")
-        commit._compares = seen_comparing(prefix(s3))
+        pending = export(s3, "a")[0].pending
+        compares = seen_comparing(prefix(s3))
+        commit = Commit(prefix(s3), pending, deletes=True, compares=compares)
         requests: list[str] = []
         s3.before = lambda action, _, to=requests: to.append(action)
-        commit.run()
+        run(commit)
         puts.append(requests.count("PutObject"))
         s3.objects.clear()
     assert seen_comparing(prefix(s3)) is heeds
@@ -301,8 +291,8 @@ def test_whether_a_store_compares_is_proven_once(s3: MemoryS3, heeds: bool) -> N
 
 
 def test_a_claim_is_looked_after_where_the_store_is_known_not_to_compare(s3: MemoryS3) -> None:
-    commit, _ = export(s3, "a")
-    commit._compares = False
+    pending = export(s3, "a")[0].pending
+    commit = Commit(prefix(s3), pending, deletes=True, compares=False)
 
     def claim_too() -> None:
         s3.before = lambda *_: None
@@ -313,14 +303,14 @@ def test_a_claim_is_looked_after_where_the_store_is_known_not_to_compare(s3: Mem
 
     once(s3, "GetObject", "x/_committing.json", claim_too)
     with pytest.raises(CommitError, match="another run is committing"):
-        commit.run()
+        run(commit)
     assert "x/_manifest.json" not in s3.objects
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "InternalError"])
 def test_a_proof_without_an_answer_proves_nothing_for_later(s3: MemoryS3, code: str) -> None:
-    commit, _ = export(s3, "a")
-    commit._compares = None
+    pending = export(s3, "a")[0].pending
+    commit = Commit(prefix(s3), pending, deletes=True, compares=None)
     puts: list[str] = []
 
     def before(action: str, key: str) -> None:
@@ -330,15 +320,16 @@ def test_a_proof_without_an_answer_proves_nothing_for_later(s3: MemoryS3, code: 
                 raise failure(code)
 
     s3.before = before
-    commit.run()
+    run(commit)
     assert sorted(s3.objects) == EXPORT
     assert seen_comparing(prefix(s3)) is None
 
 
 def test_a_proof_that_another_run_came_across_proves_nothing_for_later(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
-    commit._claim()
-    version = commit._held
+    commit.claim()
+    version = read_intent(prefix(s3))
+    assert version is not None
     # Which the store then takes for the first one, as it should.
     once(s3, "PutObject", "x/_committing.json", s3.objects.clear)
     assert not probe_comparing(prefix(s3), version)
@@ -347,8 +338,8 @@ def test_a_proof_that_another_run_came_across_proves_nothing_for_later(s3: Memor
 
 def test_a_name_that_is_retired_can_be_had_back(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a", ["x/all.csv"])
-    commit._claim()
-    commit._change("back", shared=True)
+    commit.claim()
+    decide_back(s3, shared=True)
     recover(prefix(s3), deletes=True)
     with pytest.raises(LocationError, match=r"then remove s3://b/x/_committing\.json"):
         prepared(s3, "fail", single_file="all.csv")

@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.__version__ import version
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING
 from dbt.adapters.mzs3.formats.write.registry import FORMATS
 from dbt.adapters.mzs3.store.failures import explained
-from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.types.table import row_of
 from dbt.adapters.mzs3.upload.names import UsedNames
@@ -33,56 +31,6 @@ _READING = (
     "partition_by",
     *(key for each in FORMATS.values() for key in each.reading_options),
 )
-
-
-def build_manifest(
-    location: S3Location,
-    files: Sequence[PendingFile],
-    *,
-    node: str,
-    schema: T.StructType,
-    options: Mapping[str, Any],
-    as_of: int,
-    run_id: str,
-    first_number: int = 1,
-    kept: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """A manifest with Redshift's keys `entries`, `schema` and `meta`, and some of our own.
-
-    `kept` are entries of an older manifest, with the id of the commit that wrote them. Files are
-    numbered from `first_number`, those of the next export from `next_number`. `as_of` is in ms
-    since the epoch.
-    """
-    new = [
-        {
-            "url": f"s3://{location.bucket}/{file.key}",
-            "mandatory": True,
-            "meta": {
-                "content_length": file.bytes,
-                "record_count": file.rows,
-                "sha256": file.sha256,
-                "run_id": run_id,
-            },
-        }
-        for file in files
-    ]
-    entries = sorted([*new, *kept], key=lambda entry: str(entry["url"]))
-    metas = [entry["meta"] for entry in entries]
-    return {
-        "entries": entries,
-        "schema": schema_of(schema),
-        "meta": {
-            "content_length": sum(meta["content_length"] for meta in metas),
-            "record_count": sum(meta["record_count"] for meta in metas),
-        },
-        "author": {"name": "dbt-mzs3", "version": version},
-        "model": node,
-        "run_id": run_id,
-        "as_of": as_of,
-        "options": dict(options),
-        "first_number": first_number,
-        "next_number": max([first_number, *(file.number + 1 for file in files)]),
-    }
 
 
 def schema_of(schema: T.StructType) -> dict[str, Any]:

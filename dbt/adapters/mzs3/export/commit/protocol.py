@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.effects import Effects
@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.store.failures import AwsFailure, is_denied
-from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
+from dbt.adapters.mzs3.store.prefix import Prefix
 
 _GONE = (
     "uploads of this run are gone; another run to this location, a lifecycle rule of the bucket, "
@@ -40,12 +40,29 @@ class _LostError(CopyError):
     """Nothing of this commit is visible, or ever can be."""
 
 
-class Commit:
-    """A commit at a location, of this run or of an earlier one that was cut off.
+@dataclass
+class _State:
+    """How far this run has come with a commit.
 
-    Each change of its state is a compare-and-set of `_committing.json`. `deletes`: the store
-    compares before it deletes, too. `compares`: before it writes, as was seen; None if that is
-    still to be seen.
+    `writer` is the id under which it writes the intent, `version` the intent that it goes on from,
+    None before it has claimed the location. `compares`: the store compares before it writes; None
+    where that is still to be tried. `is_finishing`: nothing is rolled back by `__exit__` any more.
+    """
+
+    writer: str
+    compares: bool | None
+    version: Version | None = None
+    is_finishing: bool = False
+
+
+class Commit:
+    """A commit at a location: `claim`, `complete` and `finish`, in a `with` block; then `release`.
+
+    Each change of its state is a compare-and-set of `_committing.json`. Where a call before
+    `finish` fails, the block's end rolls back and raises CommitError, which says what is left; or
+    LocationError, of another run that has claimed or changed the location. Where another run has
+    decided that the export goes forward, the block's end makes it visible instead, and does not
+    raise. `deletes`: the store compares before it deletes. `compares` is as in `_State`.
     """
 
     def __init__(
@@ -60,67 +77,66 @@ class Commit:
         self.pending = pending
         self._effects = Effects(prefix, pending)
         self._deletes = deletes
-        self._compares = compares
-        self._writer = str(pending.manifest["run_id"])
-        self._seen: Version | None = None
-
-    @property
-    def _version(self) -> Version | None:
-        """The version of the intent that this run goes on from; None before it has claimed."""
-        return self._seen
-
-    @_version.setter
-    def _version(self, version: Version | None) -> None:
-        if version is not None:
-            # As the run of the files has written it: with their encryption.
-            writers = {version.intent.run_id, version.intent.written_by}
-            is_own = writers == {self.pending.manifest["run_id"]}
-            self._effects.known.are_md5s |= is_own and version.has_md5
-        self._seen = version
+        self._state = _State(str(pending.manifest["run_id"]), compares)
 
     @classmethod
     def found(cls, prefix: Prefix, version: Version, *, deletes: bool) -> Commit:
-        """The commit that an intent at the location tells of."""
+        """The commit that an intent at the location names."""
         assert version.intent.pending is not None
         commit = cls(prefix, version.intent.pending, deletes=deletes)
-        commit._version = version
-        commit._writer = uuid.uuid4().hex
+        commit._hold(version)
+        commit._state.writer = uuid.uuid4().hex
         return commit
 
-    def run(
-        self,
-        once_claimed: Callable[[], object] = lambda: None,
-        later: Callable[[Callable[[], object]], object] = lambda work: work(),
-    ) -> None:
-        """Make everything visible; on an exception nothing is, or the error says what is.
+    def __enter__(self) -> Commit:
+        return self
 
-        `once_claimed` is called beside the completion of the uploads, while no other run can
-        commit to the location. `later` is given the last step, which frees it: the next run
-        does that too. Raises LocationError if another run has claimed or changed the location,
-        CommitError, or StaleFilesError.
+    def __exit__(self, _: object, exc: BaseException | None, __: object) -> bool:
+        if exc is None or self._state.is_finishing or not self._roll_back_unless_forward(exc):
+            return False
+        if self._state.version is not None:  # else the run that made it visible cleans up
+            self._finish(self._make_visible_with_another)
+        return True
+
+    def claim(self) -> None:
+        """Claim the location, which is as it was when the run began; nothing is visible yet."""
+        self._effects.require_free()
+        self._put_claim()
+        if self._state.compares is None:
+            self._state.compares = probe_comparing(self._prefix, self._held)
+        if not self._state.compares:
+            self._require_held()
+        self._effects.require_unchanged()
+
+    def complete(self) -> None:
+        """Complete the uploads, and decide that the export goes forward."""
+        if self.pending.in_place is not None:
+            self._decide_forward()  # as the old file can't be had back
+        if not self._effects.complete_all():
+            raise CopyError(_GONE)
+        if self.pending.in_place is None:
+            self._decide_forward()
+
+    def finish(self) -> None:
+        """Write the manifest, and delete what only the old one names.
+
+        Raises CommitError, which says whether the export can still become visible, and
+        StaleFilesError.
         """
-        make_visible = self._make_visible
-        try:
-            self._effects.require_free()
-            self._claim()
-            if self._compares is None:
-                self._compares = probe_comparing(self._prefix, self._held)
-            if not self._compares:
-                self._require_held()
-            self._effects.require_unchanged()
-            self._complete_and_decide(once_claimed)
-        except BaseException as exc:
-            if not self._roll_back_unless_forward(exc):
-                raise
-            if self._version is None:
-                return  # the run that has made this export visible cleans up
-            make_visible = self._make_visible_with_another
+        self._state.is_finishing = True
+        self._finish(self._make_visible)
+
+    def release(self) -> None:
+        """Free the location for the next commit; a run that begins there does that too."""
+        if self._state.version is not None:
+            self._close()
+
+    def _finish(self, make_visible: Callable[[], None]) -> None:
         try:
             make_visible()
         except Exception as exc:  # noqa: BLE001 - whatever it is, it is decided
             self._undo_unless_visible(exc)
         self._effects.delete_stale()
-        later(self._close)
 
     def recover(self) -> bool:
         """Roll another run's commit forward, else back; whether the export is visible now.
@@ -148,31 +164,40 @@ class Commit:
 
     @property
     def _held(self) -> Version:
-        assert self._version is not None
-        return self._version
+        assert self._state.version is not None
+        return self._state.version
+
+    def _hold(self, version: Version) -> None:
+        """Go on from this version of the intent."""
+        # As the run of the files has written it: with their encryption.
+        writers = {version.intent.run_id, version.intent.written_by}
+        is_own = writers == {self.pending.manifest["run_id"]}
+        self._effects.known.are_md5s |= is_own and version.has_md5
+        self._state.version = version
 
     def _change(self, state: State, *, shared: bool | None = None) -> None:
         """Change the state; there is no other way. Raises as `put_intent`."""
-        if not self._compares:
+        if not self._state.compares:
             self._require_held()
         intent = self._held.intent
         shared = intent.shared if shared is None else shared
-        changed = replace(intent, state=state, shared=shared, written_by=self._writer)
-        self._version = put_intent(self._prefix, changed, self._held)
+        changed = replace(intent, state=state, shared=shared, written_by=self._state.writer)
+        self._hold(put_intent(self._prefix, changed, self._held))
 
     # -- claiming the location
 
-    def _claim(self) -> None:
-        intent = CommitIntent("open", self._writer, self._writer, pending=self.pending)
+    def _put_claim(self) -> None:
+        intent = CommitIntent("open", self._state.writer, self._state.writer, pending=self.pending)
         try:
-            self._version = put_intent(self._prefix, intent, None)
+            version = put_intent(self._prefix, intent, None)
         except ChangedError as exc:
-            self._version = self._claim_closed(intent, exc.found)
+            version = self._claim_closed(intent, exc.found)
+        self._hold(version)
 
     def _claim_closed(self, intent: CommitIntent, found: Version | None) -> Version:
         """Claim the location over the closed intent of a commit that has ended."""
-        if found is not None and found.intent.run_id == self._writer:
-            self._version = found
+        if found is not None and found.intent.run_id == self._state.writer:
+            self._hold(found)
             raise ChangedError(found)  # another run goes on with it already
         if found is None or found.intent.state != "closed":
             raise self._is_taken()
@@ -185,9 +210,9 @@ class Commit:
         try:
             return put_intent(self._prefix, replace(intent, used=used), found)
         except ChangedError as exc:
-            if exc.found is None or exc.found.intent.run_id != self._writer:
+            if exc.found is None or exc.found.intent.run_id != self._state.writer:
                 raise self._is_taken() from exc
-            self._version = exc.found
+            self._hold(exc.found)
             raise  # another run goes on with it already
 
     def _require_held(self) -> None:
@@ -197,7 +222,7 @@ class Commit:
             return  # an export can do without the right to read
         if found is None or found.intent != self._held.intent:
             raise self._is_taken()
-        self._version = found
+        self._hold(found)
 
     def _is_taken(self) -> LocationError:
         return LocationError(
@@ -206,17 +231,6 @@ class Commit:
         )
 
     # -- deciding
-
-    def _complete_and_decide(self, once_claimed: Callable[[], object]) -> None:
-        """Complete the uploads and decide forward; raises what failed before that."""
-        if self.pending.in_place is not None:
-            self._decide_forward()  # as the old file can't be had back
-        both: tuple[Callable[[], object], ...] = (once_claimed, self._effects.complete_all)
-        _, is_whole = map_concurrently(both, lambda work: work())
-        if not is_whole:
-            raise CopyError(_GONE)
-        if self.pending.in_place is None:
-            self._decide_forward()
 
     def _decide_forward(self) -> None:
         try:
@@ -250,15 +264,16 @@ class Commit:
                 return True
         except (UnansweredError, *AwsFailure) as second:
             problems = (
-                self._abort_undecided(second) if self._version else self._abort_unclaimed(exc)
+                self._abort_undecided(second)
+                if self._state.version
+                else self._abort_unclaimed(exc)
             )
         except Exception as second:  # noqa: BLE001 - the first failure is the one to tell
             may_be = f"{second}; files that this run has completed may be there"
-            problems = [may_be] if self._version else []
+            problems = [may_be] if self._state.version else []
         leftovers = [*problems, *self._effects.unproven_beside(exc)]
-        if isinstance(exc, LocationError) and not leftovers:
-            raise exc
-        if isinstance(exc, Exception):
+        tells_all = isinstance(exc, LocationError) and not leftovers
+        if isinstance(exc, Exception) and not tells_all:
             raise self._failed(exc, problems) from exc
         return False
 
@@ -273,18 +288,18 @@ class Commit:
 
     def _find_claim(self, exc: BaseException) -> bool:
         """Whether the intent was written; without an answer to its PUT, by reading it."""
-        if self._version is None and not isinstance(exc, LocationError):
+        if self._state.version is None and not isinstance(exc, LocationError):
             found = read_intent(self._prefix)
-            if found is not None and found.intent.run_id == self._writer:
-                self._version = found
-        return self._version is not None
+            if found is not None and found.intent.run_id == self._state.writer:
+                self._hold(found)
+        return self._state.version is not None
 
     def _decide_back_unless_forward(self) -> bool:
         """Decide back, unless another run has decided; whether that one decided forward."""
         if self._effects.is_visible():
             return True
         found: Version | None = self._held
-        if self._held.intent.written_by == self._writer:
+        if self._held.intent.written_by == self._state.writer:
             try:
                 self._change("back")
             except ChangedError as changed:
@@ -294,7 +309,7 @@ class Commit:
         ours = found is not None and found.intent.run_id == self._held.intent.run_id
         if found is None or not ours or found.intent.state == "closed":
             return self._effects.is_visible()
-        self._version = found
+        self._hold(found)
         return found.intent.state == "forward"
 
     def _undo(self) -> list[str]:
@@ -302,7 +317,7 @@ class Commit:
         intent = self._held.intent
         if intent.state != "back":
             return self._effects.abort()
-        if intent.written_by == self._writer:
+        if intent.written_by == self._state.writer:
             return self._roll_back()
         theirs = f"files of this run at {self._prefix.uri}, which another run removes"
         return [*self._effects.abort(), theirs]
@@ -336,7 +351,7 @@ class Commit:
             decided = (self._held.intent.run_id, "forward")
             if found is None or (found.intent.run_id, found.intent.state) != decided:
                 raise _LostError(self._effects.overtaken()) from changed
-            self._version = found
+            self._hold(found)
 
     def _make_visible_with_another(self) -> None:
         """As `_make_visible`, where another run may do the same; _LostError if nobody ever can."""
@@ -376,7 +391,7 @@ class Commit:
             used = replace(used, next_number=1)
         # Beside its manifest, an intent that stays does no harm.
         with contextlib.suppress(Exception):
-            close_intent(self._prefix, self._held, self._writer, used, deletes=self._deletes)
+            close_intent(self._prefix, self._held, self._state.writer, used, deletes=self._deletes)
 
     # -- going back
 
@@ -394,7 +409,7 @@ class Commit:
         if self._effects.unproven or (self._held.intent.shared and self.pending.in_place is None):
             used = used.without(self._effects.names())
         try:
-            close_intent(self._prefix, self._held, self._writer, used, deletes=self._deletes)
+            close_intent(self._prefix, self._held, self._state.writer, used, deletes=self._deletes)
         except (UnansweredError, *AwsFailure) as exc:
             return [describe_failure(exc, f"removing {self._prefix.uri}{COMMITTING}")]
         except ChangedError:
