@@ -26,6 +26,11 @@ def grouped(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
+def bulleted(lines: Iterable[str]) -> str:
+    """Each line on a line of its own, below the text before it."""
+    return "".join(f"\n  - {line}" for line in lines)
+
+
 def followed_by(text: str, sentence: str) -> str:
     """The text with one more sentence; on a line of its own if the text has several lines."""
     text = text.rstrip(".\n ")

@@ -264,10 +264,10 @@ def test_what_runs_is_noted_until_the_end_and_a_cancelled_run_warns_of_nothing(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[Any] = []
-    given: dict[str, Any] = {}
+    given: list[Any] = []
 
-    def entry(_: Any, **about: Any) -> Any:
-        given.update(about)
+    def entry(_: Any, about: Any, warn: Any) -> Any:
+        given.extend((about, warn))
         return SimpleNamespace(
             begin=lambda: done.append("begin"), note=done.append, end=lambda: done.append("end")
         )
@@ -277,10 +277,10 @@ def test_what_runs_is_noted_until_the_end_and_a_cancelled_run_warns_of_nothing(
     with pytest.raises(CopyError), recorder.monitor() as monitor:
         recorder.cancelled.set()
         monitor._tell_progress(seen)
-        given.pop("warn")(RuntimeError("interrupted"))
+        given[1](RuntimeError("interrupted"))
         monitor.stop_if_cancelled()
     assert done == ["begin", seen, "end"]
-    assert given == {
+    assert given[0] == {
         "model": "model.shop.orders",
         "location": "s3://b/p/",
         "parts": 4,

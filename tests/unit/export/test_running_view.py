@@ -75,14 +75,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def entry(view: Any, warnings: list[str]) -> RunningEntry:
-    return RunningEntry(
-        view,
-        model=COPY.model,
-        location=COPY.location,
-        parts=4,
-        invocation_id="i-1",
-        warn=lambda exc: warnings.append(str(exc)),
-    )
+    about = {"model": COPY.model, "location": COPY.location, "parts": 4, "invocation_id": "i-1"}
+    return RunningEntry(view, about, lambda exc: warnings.append(str(exc)))
 
 
 def test_the_text_of_the_view_has_the_row_as_literals() -> None:

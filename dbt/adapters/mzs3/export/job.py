@@ -28,7 +28,7 @@ from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.store.client import LentClient, lent_s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all
-from dbt.adapters.mzs3.text import followed_by
+from dbt.adapters.mzs3.text import bulleted, followed_by
 from dbt.adapters.mzs3.upload.destination import resolve_location
 from dbt.adapters.mzs3.upload.job import PlannedRows, Uploads, plan_rows, upload_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -226,28 +226,26 @@ def _clean_up(prefix: Prefix, reaper: UploadReaper, files: list[PendingFile]) ->
 def _with_remains(
     export: Export, exc: BaseException, left: str | None, cancelled: bool
 ) -> BaseException:
-    """The failure as an error that tells what is left behind; interrupts stay as they are."""
+    """The failure as an error that says what is left behind; interrupts stay as they are."""
     if not isinstance(exc, Exception):
         return exc
-    # What else goes wrong after Ctrl-C than what Ctrl-C stops, a user wants to know.
+    # After Ctrl-C, failures other than those that it causes are still shown.
     stopped = cancelled and not isinstance(exc, CommitError) and executor_error(exc) is None
     ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
     text = f"{export.node}: the export to {export.location.uri} {ended}"
     if isinstance(exc, CommitError) and exc.leftovers:
-        listed = "".join(f"\n  - {problem}" for problem in exc.leftovers)
         then = (
             "Remove nothing: the next run to this location puts in order what is left (where each "
             "run has a location of its own, set location to this one for a run):"
         )
-        return CopyError(followed_by(text, f"{then}{listed}"))
-    told = [] if left is None else [left]
+        return CopyError(followed_by(text, then + bulleted(exc.leftovers)))
+    sentences = [] if left is None else [left]
     if isinstance(exc, CommitError) and exc.unproven:
-        listed = "".join(f"\n  - {uri}" for uri in exc.unproven)
-        told.append(
+        sentences.append(
             "No manifest names any file of this export; but objects of such names stay, as their "
             "ETags do not tell that this run has written them. Remove each that nothing else has "
-            f"written:{listed}"
+            f"written:{bulleted(exc.unproven)}"
         )
     elif left is None:
-        told.append("Nothing of this export is visible, and no upload is left open")
-    return CopyError(reduce(followed_by, told, text))
+        sentences.append("Nothing of this export is visible, and no upload is left open")
+    return CopyError(reduce(followed_by, sentences, text))

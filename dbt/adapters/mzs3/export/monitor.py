@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,7 @@ from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent, copy_warning, ignore_event
 from dbt.adapters.mzs3.export.commit.manifest import TakenOver
 from dbt.adapters.mzs3.export.history_table import TABLE, History, RecordedRun
-from dbt.adapters.mzs3.export.progress import Progress, Snapshot
+from dbt.adapters.mzs3.export.progress import Progress, Snapshot, background_thread
 from dbt.adapters.mzs3.export.running_view import VIEW, RunningEntry, RunningView
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
 from dbt.adapters.mzs3.spark.engine import engine_of
@@ -54,10 +53,10 @@ class RunContext:
 
 
 class RunMonitor:
-    """Reports a run of an export from its beginning to its end, however it ends.
+    """Reports an export from its beginning to its end, however it ends.
 
-    Nothing that fails in here reaches the export: an event that can't be delivered is lost, a
-    history or a row of the running exports that can't be written is a warning.
+    A failure to report never fails the export: an event that can't be delivered is lost; a history
+    or a view of running exports that can't be written is a warning.
     """
 
     def __init__(
@@ -91,12 +90,7 @@ class RunMonitor:
         self._tell("started", text, {"parts": self._parts, "as_of": self._export.as_of}, "debug")
         if self._context.schema:
             # Beside the planning of the query.
-            opening = threading.Thread(
-                target=contextvars.copy_context().run,
-                args=(self._open_history, self._context.schema),
-                name=f"{threading.current_thread().name} ({TABLE})",
-                daemon=True,
-            )
+            opening = background_thread(self._open_history, self._context.schema, name=TABLE)
             try:
                 opening.start()
             except RuntimeError:  # the machine has no thread to give
@@ -117,22 +111,21 @@ class RunMonitor:
 
     def _running_entry(self, schema: str) -> RunningEntry:
         def warn(exc: Exception) -> None:
-            if not self.is_cancelled:  # which ends what the session does for the view, too
+            if not self.is_cancelled:  # a cancellation also interrupts queries on the view
                 self._warn("can't be seen", VIEW, exc)
 
-        return RunningEntry(
-            RunningView(self._spark, schema),
-            model=self._export.node,
-            location=self._export.location.uri,
-            parts=self._parts,
-            invocation_id=self._context.invocation_id,
-            warn=warn,
-        )
+        about = {
+            "model": self._export.node,
+            "location": self._export.location.uri,
+            "parts": self._parts,
+            "invocation_id": self._context.invocation_id,
+        }
+        return RunningEntry(RunningView(self._spark, schema), about, warn)
 
     def progress(self) -> Progress:
         """Reports progress every few seconds while its block runs.
 
-        What runs in the session may be interrupted from now on: so the history is open by then.
+        Waits until the history is open, as an interrupt in the block would stop that too.
         """
         self._wait_for_history()
         spark, engine = self._spark, engine_of(self._spark)
@@ -140,27 +133,27 @@ class RunMonitor:
         return Progress(self._tell_progress, self._parts, address, lambda: engine.tasks(spark))
 
     def stop_if_cancelled(self) -> None:
-        """Raises CopyError once the user has stopped the run; to call before work begins."""
+        """Raises CopyError if the user has stopped the run; called before each piece of work."""
         if self.is_cancelled:
             raise CopyError("the run was cancelled")
 
     def warn(self, warning: str) -> None:
-        """Tell of something that the export does not depend on."""
+        """Report something that the export does not depend on."""
         with contextlib.suppress(Exception):
             self._context.tell(copy_warning(**self._about, warning=warning))
 
     def begin_again(self, reason: RestartReason) -> None:
-        """Tell that the query runs once more; as `stop_if_cancelled`."""
+        """Report that the query runs once more; raises as `stop_if_cancelled`."""
         self.stop_if_cancelled()
         text = f"{self._copy} begins again, {_BEGINS_AGAIN[reason]}"
         self._tell("begins_again", text, {"reason": reason, "limit": WIDEST})
 
     def recovered(self, finished: str) -> None:
-        """Tell that this run has completed an earlier run's commit."""
+        """Report that this run has completed an earlier run's commit."""
         self._tell("recovered", finished, {"recovered": finished})
 
     def resumed(self, taken: TakenOver = _NOTHING, *, finished: bool = False) -> None:
-        """Tell how many upload parts an interrupted run had sent; or, `finished`, all of it."""
+        """Report the upload parts that an interrupted run had sent; `finished`: all of them."""
         found = f"{taken.parts:,} of {grouped(taken.of_parts, 'upload part')}"
         text = f"{found}, {shown_bytes(taken.bytes)}, taken over from an earlier run"
         if finished:
@@ -169,7 +162,7 @@ class RunMonitor:
         self._tell("resumed", f"resume: {text}", {**taken._asdict(), "finished": finished})
 
     def committed(self, result: CopyResult) -> CopyResult:
-        """Note the result, which is visible from now on, whatever the run still fails with."""
+        """Keep the result: the export is visible, even if the run fails later."""
         self._result = result
         return result
 
@@ -186,7 +179,7 @@ class RunMonitor:
                 self._running.end()
 
     def _record(self, failure: BaseException | None) -> None:
-        """Tell how the run ended, and add its row to the history."""
+        """Report how the run ended, and add its row to the history."""
         elapsed, result = self._elapsed(), self._result
         error = self._context.scrub(str(failure)) if failure else ""
         made: dict[str, int | None] = dict.fromkeys(("rows", "bytes", "files"))
@@ -234,10 +227,10 @@ class RunMonitor:
 
     @contextlib.contextmanager
     def _warning(self, failed: str, relation: str) -> Iterator[None]:
-        """Turns any failure of the history into a warning: the export goes on, or has ended."""
+        """Turns any failure to record the run into a warning."""
         try:
             yield
-        except Exception as exc:  # noqa: BLE001 - see above
+        except Exception as exc:  # noqa: BLE001 - the export does not depend on it
             self._warn(failed, relation, exc)
 
     def _warn(self, failed: str, relation: str, exc: Exception) -> None:

@@ -23,11 +23,23 @@ _MAX_DATAGRAM = 1024
 _BAR = 16
 
 
+def background_thread(
+    work: Callable[..., None], *arguments: object, name: str
+) -> threading.Thread:
+    """A daemon thread, not started yet, that has the context of this one and is named after it."""
+    return threading.Thread(
+        target=contextvars.copy_context().run,
+        args=(work, *arguments),
+        name=f"{threading.current_thread().name} ({name})",
+        daemon=True,
+    )
+
+
 class Progress:
     """Reports the progress of an export every EVERY_S seconds while its `with` block runs.
 
     `address` is an Engine's `driver_address`; `target` is what workers need, or None if they can't
-    reach this process: then `tasks` tells how many Spark has run, of how many. Nothing in here
+    reach this process: then `tasks` gives how many tasks Spark has run, of how many. No method
     raises, and when the block ends, the thread and its sockets are gone.
     """
 
@@ -43,7 +55,6 @@ class Progress:
         self._tasks = tasks
         self._totals = ProgressTotals(secrets.token_hex(16), parts)
         self._committing = False
-        self._context = contextvars.copy_context()
         self._open = contextlib.ExitStack()
         self.target: ProgressTarget | None = None
 
@@ -64,12 +75,7 @@ class Progress:
                 selector.register(listener, selectors.EVENT_READ, listener)
             wake, woken = map(self._open.enter_context, socket.socketpair())
             selector.register(woken, selectors.EVENT_READ, None)
-            thread = threading.Thread(
-                target=self._context.run,
-                args=(self._run, selector),
-                name=f"{threading.current_thread().name} (progress)",
-                daemon=True,
-            )
+            thread = background_thread(self._run, selector, name="progress")
             thread.start()
             # These come first when all is closed: the one that is added last ends the thread.
             self._open.callback(thread.join)

@@ -1,14 +1,13 @@
 """The view of the exports that run now.
 
-Its text holds their rows as literals, and each export writes its own into it. So no files can
-vanish below a reader, and neither who reads nor who writes asks executors for anything: all of
-them may be at work for the export.
+The view's text holds their rows as literals, and each export writes its own into it. So a reader
+can't meet files that vanish, and neither reading nor writing needs executors, all of which may be
+at work for an export.
 """
 
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import threading
 import time
 import uuid
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.export.progress import Snapshot
+from dbt.adapters.mzs3.export.progress import Snapshot, background_thread
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier, text_sql
 from dbt.adapters.mzs3.spark.tables import change_view
 from dbt.adapters.mzs3.types.table import OF_PYTHON
@@ -33,9 +32,9 @@ VIEW = "mzs3_copies_running"
 EVERY_S = 10.0
 """How often an export writes its row, for the first time after as long."""
 DEAD_S = 60.0
-"""After how long without a word of it the view tells that an export is dead."""
+"""How old the row of an export is that the view calls dead."""
 _SHOWN_S = 24 * 3600.0
-"""After how long without a word of it the view shows an export no more."""
+"""How old a row is that the view no longer shows."""
 _LOOKS = 3
 
 
@@ -84,8 +83,8 @@ class RunningView:
     def read(self) -> list[RunningCopy] | None:
         """All rows that it shows; None if there is no view.
 
-        So who writes them back leaves out what it shows no more. Raises what Spark raises, and
-        SparkJobError if the name is taken by something else.
+        Rows that it no longer shows are so dropped by the next write. Raises what Spark raises,
+        and SparkJobError if the name is taken by something else.
         """
         columns = ", ".join(
             f"unix_millis({name}) AS {name}" if name in _MOMENTS else quote_identifier(name)
@@ -106,11 +105,11 @@ class RunningView:
         return [RunningCopy(**row.asDict()) for row in found]
 
     def write(self, copies: Iterable[RunningCopy]) -> None:
-        """Let the view have these rows, in one step. Raises what Spark raises."""
+        """Replace the view's rows by these, atomically; raises what Spark raises."""
         change_view(self._spark, self.name, view_text(copies), "", {})
 
     def make(self, copies: Iterable[RunningCopy]) -> None:
-        """Make the view with these rows, unless there is one by now. Raises as `write` does."""
+        """Create the view with these rows, unless it exists by now; raises as `write` does."""
         self._spark.sql(
             f"CREATE VIEW IF NOT EXISTS {self.name} "
             f"COMMENT 'Runs of copy_to_s3 that have not ended (dbt-mzs3)' AS {view_text(copies)}"
@@ -140,8 +139,8 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
     rows = rows or [(None,) * len(_COLUMNS)]
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
     names = ", ".join(map(quote_identifier, _COLUMNS))
-    told = f"`run` IS NOT NULL AND {silent} <= {int(_SHOWN_S * 1000)}"
-    return f"SELECT {selected} FROM VALUES {values} AS copies({names}) WHERE {told}"
+    visible = f"`run` IS NOT NULL AND {silent} <= {int(_SHOWN_S * 1000)}"
+    return f"SELECT {selected} FROM VALUES {values} AS copies({names}) WHERE {visible}"
 
 
 def _literal(value: str | float | None) -> str:
@@ -150,58 +149,40 @@ def _literal(value: str | float | None) -> str:
     return text_sql(value) if isinstance(value, str) else repr(value)
 
 
-# Threads of this process write one after the other. Of two processes that read the view and write
-# it in the same moment, the second to write takes back what the first wrote: until that one writes
-# the next time, or looks whether it is gone.
+# Threads of this process take turns. Of two processes that read and then write the view at the
+# same moment, the second undoes what the first wrote, until the first writes or checks again.
 _locks: dict[str, threading.Lock] = {}
 
 
 class RunningEntry:
     """Keeps the row of one export in the view, from `begin` to `end`.
 
-    An export that ends within EVERY_S asks Spark for nothing. Nothing in here raises: the first
-    failure goes to `warn`.
+    `about` has the columns `model`, `location`, `parts` and `invocation_id`. An export that ends
+    within EVERY_S runs no query for this. No method raises: the first failure goes to `warn`.
     """
 
     def __init__(
-        self,
-        view: RunningView,
-        *,
-        model: str,
-        location: str,
-        parts: int,
-        invocation_id: str,
-        warn: Callable[[Exception], None],
+        self, view: RunningView, about: Mapping[str, Any], warn: Callable[[Exception], None]
     ) -> None:
         self._view = view
-        self._about: Mapping[str, Any] = {
-            "model": model,
-            "location": location,
-            "parts": parts,
-            "invocation_id": invocation_id,
-        }
+        self._about = about
         self._warn: Callable[[Exception], None] | None = warn
         self._run = uuid.uuid4().hex
         self._began = time.monotonic()
         self._seen = Snapshot("running")
         self._ahead: float | None = None
-        self._is_told = False
+        self._has_written = False
         self._lock = _locks.setdefault(view.name, threading.Lock())
         self._ended = threading.Event()
-        self._thread = threading.Thread(
-            target=contextvars.copy_context().run,
-            args=(self._keep_telling,),
-            name=f"{threading.current_thread().name} ({VIEW})",
-            daemon=True,
-        )
+        self._thread = background_thread(self._keep_writing, name=VIEW)
 
     def begin(self) -> None:
-        """Start to tell of the export."""
-        with contextlib.suppress(RuntimeError):  # there is no thread to be had
+        """Start to write the row every EVERY_S."""
+        with contextlib.suppress(RuntimeError):  # the machine has no thread to give
             self._thread.start()
 
     def note(self, seen: Snapshot) -> None:
-        """What the next row has; for any thread."""
+        """Set what the next row says; from any thread."""
         self._seen = seen
 
     def end(self) -> None:
@@ -209,16 +190,16 @@ class RunningEntry:
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()
-        if self._is_told:
+        if self._has_written:
             with self._warning():
                 self._remove()
 
-    def _keep_telling(self) -> None:
+    def _keep_writing(self) -> None:
         while not self._ended.wait(EVERY_S):
             with self._warning():
-                self._tell()
+                self._write()
 
-    def _tell(self) -> None:
+    def _write(self) -> None:
         if self._ahead is None:
             self._ahead = self._view.now() - time.monotonic()
         me = RunningCopy(
@@ -230,7 +211,7 @@ class RunningEntry:
         )
         with self._lock:
             known = self._view.read()
-            self._is_told = True  # also by a statement that fails and takes effect all the same
+            self._has_written = True  # a statement that fails may take effect, too
             if known is None:
                 self._view.make([me])
                 return

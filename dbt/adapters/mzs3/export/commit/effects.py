@@ -1,4 +1,4 @@
-"""The steps of a commit, beside changes of its intent; what is decided is up to `protocol.py`."""
+"""The requests to S3 that a commit consists of; `protocol.py` decides which to send."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from dbt.adapters.mzs3.store.prefix import (
     delete_all,
     map_concurrently,
 )
+from dbt.adapters.mzs3.text import bulleted
 from dbt.adapters.mzs3.upload.pending import (
     KnownEtags,
     PendingFile,
@@ -45,7 +46,7 @@ from dbt.adapters.mzs3.upload.pending import (
 
 
 class Effects:
-    """Each is idempotent, and can be repeated by any run that goes on with the commit."""
+    """Each method is idempotent: any run that goes on with the commit can call it again."""
 
     def __init__(self, prefix: Prefix, pending: PendingExport) -> None:
         self._prefix = prefix
@@ -59,8 +60,8 @@ class Effects:
         self._taken: set[str] = set()  # the keys of others' objects
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
-        """The names of keys, or of all files, relative to the location."""
-        keys = [file.key for file in self.pending.files] if keys is None else keys
+        """The names of keys, by default of all files, relative to the location."""
+        keys = (file.key for file in self.pending.files) if keys is None else keys
         return [key.removeprefix(self._prefix.location.prefix) for key in keys]
 
     def require_unchanged(self) -> None:
@@ -84,7 +85,7 @@ class Effects:
         mine = {file.key for file in self.pending.files}
         found = next((found.key for found in self._prefix.objects() if found.key in mine), None)
         if found is not None:
-            self.require_unchanged()  # another run of this location has better words
+            self.require_unchanged()  # says more where another run has committed
             raise TakenError(self._prefix, found)
 
     def can_still_be_visible(self) -> bool:
@@ -191,11 +192,10 @@ class Effects:
         except Exception as exc:  # noqa: BLE001 - whatever it is, the export is visible
             problems = [f"removing them failed: {exc}"]
         if problems:
-            listed = "".join(f"\n  - {problem}" for problem in problems)
             raise StaleFilesError(
                 f"{self._prefix.uri}{MANIFEST} names the new export, whole; but files of the one "
-                f"before it are still there, for whoever lists the location:{listed}\nThe next "
-                "run to this location tries again to remove them"
+                "before it are still there, for whoever lists the location:"
+                f"{bulleted(problems)}\nThe next run to this location tries again to remove them"
             )
 
     def _stale_problems(self) -> list[str]:
@@ -237,7 +237,7 @@ class Effects:
         return [self._prefix.uri_of(key) for key in self.unproven if key != named]
 
     def overtaken(self) -> str:
-        """The error for a run that another one was faster than."""
+        """The error of a run whose location another run has committed to first."""
         return (
             f"another run has committed an export to {self._prefix.uri} since this one began, or "
             "something has removed the manifest; what is there stays. Give each model a location "

@@ -32,6 +32,7 @@ from dbt.adapters.mzs3.store.conditions import (
 )
 from dbt.adapters.mzs3.store.failures import AwsFailure, describe, explained, is_missing
 from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
+from dbt.adapters.mzs3.text import bulleted
 from dbt.adapters.mzs3.upload.destination import prove_deleting, prove_writing
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
@@ -190,10 +191,9 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
                 f"of the one before it, nor could this one, which has exported nothing: {exc}"
             ) from exc
         except CommitError as exc:
-            listed = "".join(f"\n  - {problem}" for problem in exc.leftovers)
             raise CopyError(
-                f"what an earlier run left at {prefix.uri} could not be removed:{listed}\nThe "
-                "next run to this location tries again"
+                f"what an earlier run left at {prefix.uri} could not be removed:"
+                f"{bulleted(exc.leftovers)}\nThe next run to this location tries again"
             ) from exc
         except (UnansweredError, CopyError, *AwsFailure) as exc:
             doing = f"ending the commit of an earlier run at {prefix.uri}"
