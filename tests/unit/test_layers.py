@@ -51,7 +51,7 @@ SHIPPED = (
 )
 # Each room imports from those before it; features, which come last, not from each other.
 ROOMS = (
-    *("text", "errors", "names", "worker", "types", "arrow", "options", "store", "formats"),
+    *("text", "errors", "names", "worker", "types", "arrow", "options", "formats", "store"),
     *("spark", "submit", "rows", "events", "upload", "ledger"),
 )
 FEATURES = ("export", "source", "shard")

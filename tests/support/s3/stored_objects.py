@@ -4,9 +4,10 @@ import io
 from typing import Any
 
 from dbt.adapters.mzs3.formats.read.columns import Column
-from dbt.adapters.mzs3.formats.read.format import ObjectFormat, StoredObject
+from dbt.adapters.mzs3.formats.read.format import ObjectFormat
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem, ObjectError
 from dbt.adapters.mzs3.formats.read.signatures import require_encoding
+from dbt.adapters.mzs3.source.executor.stored_object import S3Object
 
 ETAG = "e1"
 
@@ -37,8 +38,8 @@ class MemoryClient:
         return answer
 
 
-def stored(data: bytes, client: Any = None) -> StoredObject:
-    return StoredObject(client or MemoryClient(data), "acme-raw", "orders/1", ETAG, len(data))
+def stored(data: bytes, client: Any = None) -> S3Object:
+    return S3Object(client or MemoryClient(data), "acme-raw", "orders/1", ETAG, len(data))
 
 
 def read_all(

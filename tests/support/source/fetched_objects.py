@@ -8,9 +8,10 @@ from dbt.adapters.mzs3.formats.read import csv
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
-from dbt.adapters.mzs3.formats.read.format import Reading, StoredObject, read_fields
+from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, fetch_objects, format_of
 from dbt.adapters.mzs3.source.executor.listing import list_objects
+from dbt.adapters.mzs3.source.executor.stored_object import S3Object, read_fields
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 from support.source.fields import DIALECT
@@ -79,7 +80,7 @@ def header_of(s3, name, **reading):
     key = f"orders/{name}"
     head = s3.head_object(Bucket=BUCKET, Key=key)
     etag, size = head["ETag"].strip('"'), head["ContentLength"]
-    fields = read_fields(form, StoredObject(s3, BUCKET, key, etag, size), "lake.orders")
+    fields = read_fields(form, S3Object(s3, BUCKET, key, etag, size), "lake.orders")
     return None if fields is None else tuple(field.name for field in fields)
 
 

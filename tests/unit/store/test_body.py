@@ -24,9 +24,9 @@ import dbt.adapters.mzs3.errors as anchor
 from dbt.adapters.mzs3.errors import ExecutorError, Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.export.verify_copy import ObjectFile
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.formats.read.stream import ObjectReader
 from dbt.adapters.mzs3.shard.batch.read import open_file
 from dbt.adapters.mzs3.shard.state.store import StateStore
+from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader
 from dbt.adapters.mzs3.store import check, reader
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from dbt.adapters.mzs3.arrow.random_access import RandomAccessFile
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, read_existing
@@ -29,12 +30,7 @@ from dbt.adapters.mzs3.store.failures import (
 )
 from dbt.adapters.mzs3.store.location import named_target
 from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix
-from dbt.adapters.mzs3.store.reader import (
-    ObjectStream,
-    RandomAccessFile,
-    ReplacedError,
-    WrongPartError,
-)
+from dbt.adapters.mzs3.store.reader import ObjectStream, ReplacedError, WrongPartError
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
 _THREADS = 8

@@ -24,13 +24,14 @@ from dbt.adapters.mzs3.formats.read.compression import (
 )
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8
-from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, JSONL, StoredObject
+from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, JSONL
 from dbt.adapters.mzs3.formats.read.header import layout_of
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, require_text
 from dbt.adapters.mzs3.ledger.rows_table import RowsTable
 from dbt.adapters.mzs3.source.executor import ranges
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.source.executor.stored_object import S3Object
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.store.client import s3_client
@@ -82,7 +83,7 @@ def _utc(collected: datetime) -> datetime:
 
 def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
     key, etag, size = row["key"], row["etag"], row["size"]
-    stored = StoredObject(s3_client(spec.connection), spec.bucket, key, etag, size)
+    stored = S3Object(s3_client(spec.connection), spec.bucket, key, etag, size)
     try:
         layout = _layout_if_plain(spec, stored)
     except ObjectError:
@@ -92,7 +93,7 @@ def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
     return LargeObject(key, etag, size, _utc(row["last_modified"]), layout)
 
 
-def _layout_if_plain(spec: FetchSpec, stored: StoredObject) -> RecordLayout | None:
+def _layout_if_plain(spec: FetchSpec, stored: S3Object) -> RecordLayout | None:
     """The layout of the object's records; None if it is compressed. Raises ObjectError.
 
     Whether it is compressed is known by its first bytes alone, and a range of one can't be read.

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject, read_fields
+from dbt.adapters.mzs3.formats.read.format import RecordField
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem
 from dbt.adapters.mzs3.ledger.compaction import is_committed
 from dbt.adapters.mzs3.ledger.epochs import unfinished_epochs
@@ -34,6 +34,7 @@ from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.fetch import open_format
 from dbt.adapters.mzs3.source.executor.listing import ObjectInfo, iter_pages
+from dbt.adapters.mzs3.source.executor.stored_object import S3Object, read_fields
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, purify
 from dbt.adapters.mzs3.source.queue.announced import look_again
 from dbt.adapters.mzs3.source.queue.inbox import VISIBILITY_S, Inbox
@@ -233,7 +234,7 @@ def _skipped(ledger: Ledger) -> dict[str, str]:
 
 def _stored_objects(
     run: SourceRun, inbox: Inbox | None, ledger: Ledger | None
-) -> Iterator[StoredObject]:
+) -> Iterator[S3Object]:
     definition, client = run.definition, s3_client(run.connection)
 
     def found() -> Iterator[list[ObjectInfo]]:
@@ -247,4 +248,4 @@ def _stored_objects(
             yield inbox.found
 
     for one in chain.from_iterable(found()):
-        yield StoredObject(client, definition.location.bucket, one.key, one.etag, one.size)
+        yield S3Object(client, definition.location.bucket, one.key, one.etag, one.size)

@@ -18,12 +18,11 @@ from support.source.fields import DIALECT
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.read import csv as formats_csv
 from dbt.adapters.mzs3.formats.read import jsonl as formats_jsonl
-from dbt.adapters.mzs3.formats.read import stream
 from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
-from dbt.adapters.mzs3.source.executor import ranges
+from dbt.adapters.mzs3.source.executor import ranges, stored_object
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, fetch_objects, format_of
 from dbt.adapters.mzs3.source.executor.ranges import (
     RangeOfObject,
@@ -82,7 +81,7 @@ def serve() -> Iterator[Any]:
 
         def use(data: bytes) -> OneObject:
             served = OneObject(data)
-            patch.setattr(stream, "recent_s3_client", lambda _: served)
+            patch.setattr(stored_object, "recent_s3_client", lambda _: served)
             return served
 
         yield use

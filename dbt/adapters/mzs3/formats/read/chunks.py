@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.arrow.arrays import binary_value
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.convert import FALSE_VALUES, TRUE_VALUES
 from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, ObjectError
-from dbt.adapters.mzs3.formats.read.stream import Read
+from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 
 BLOCK_BYTES = 4 * 1024 * 1024
@@ -70,7 +70,7 @@ class Chunks:
     than `max_record_bytes`.
     """
 
-    read: Read
+    read: ReadBytes
     dialect: CsvDialect | None
     start: Chunk = START
     block_bytes: int = BLOCK_BYTES
@@ -150,7 +150,7 @@ def end_of_records(data: bytes, quote: bytes) -> int:
         inside = False
 
 
-def _fill(read: Read, held: bytes, wanted: int) -> bytes:
+def _fill(read: ReadBytes, held: bytes, wanted: int) -> bytes:
     parts = [held]
     missing = wanted - len(held)
     while missing > 0 and (data := read(missing)):

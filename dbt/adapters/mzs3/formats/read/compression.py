@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.formats.read.signatures import (
     require_no_other_file,
     require_text,
 )
-from dbt.adapters.mzs3.formats.read.stream import RAW_READ_BYTES, Read, as_file
+from dbt.adapters.mzs3.formats.read.stream import RAW_READ_BYTES, ReadBytes, as_file
 
 BY_SUFFIX, NONE = "by_suffix", "none"
 _SUFFIXES = {".gz": GZIP, ".gzip": GZIP, ".zst": ZSTD, ".zstd": ZSTD, ".bz2": BZIP2}
@@ -76,7 +76,7 @@ def _is_text(start: bytes, declared: str, encoding: str | None) -> bool:
     return encoding in UTF_16 or _CONTROL.search(start) is None
 
 
-def plain_reader(read: Read, key: str, declared: str, encoding: str | None) -> Read:
+def plain_reader(read: ReadBytes, key: str, declared: str, encoding: str | None) -> ReadBytes:
     """Reads the object's text, decompressed, in its own `encoding`; None as for `require_text`.
 
     Raises ObjectError where the bytes are not what the compression makes, end early, or are
@@ -97,7 +97,7 @@ def plain_reader(read: Read, key: str, declared: str, encoding: str | None) -> R
     return read
 
 
-def _looked_at(read: Read) -> tuple[bytes, Read]:
+def _looked_at(read: ReadBytes) -> tuple[bytes, ReadBytes]:
     """The first bytes, and a function that reads these and those behind them."""
     start = b""
     while len(start) < LOOK_BYTES and (more := read(RAW_READ_BYTES)):
@@ -112,7 +112,7 @@ def _looked_at(read: Read) -> tuple[bytes, Read]:
     return start[:LOOK_BYTES], following
 
 
-def _decompressed(read: Read, kind: str, start: bytes) -> Read:
+def _decompressed(read: ReadBytes, kind: str, start: bytes) -> ReadBytes:
     """Reads what is compressed so, and starts with these bytes. Raises ObjectError."""
     # The compressed bytes may be in several parts, one after the other. Zeros behind a part are
     # padding in gzip alone.
@@ -163,7 +163,7 @@ def _zstd_window_mb(start: bytes) -> int:
     return int.from_bytes(start[behind_dictionary:][:size], "little") >> 20
 
 
-def _bunzip2(read: Read) -> Read:
+def _bunzip2(read: ReadBytes) -> ReadBytes:
     # By hand: Python's file ignores other bytes behind a stream, Arrow's fails at an empty one.
     decoder: bz2.BZ2Decompressor | None = None
     held = b""
@@ -188,7 +188,7 @@ def _bunzip2(read: Read) -> Read:
     return decompress
 
 
-_DECOMPRESSORS: dict[str, Callable[[Read], Read]] = {
+_DECOMPRESSORS: dict[str, Callable[[ReadBytes], ReadBytes]] = {
     "gzip": lambda read: gzip.GzipFile(fileobj=as_file(read)).read,
     "zstd": lambda read: pa.CompressedInputStream(pa.PythonFile(as_file(read)), "zstd").read,
     "bzip2": _bunzip2,

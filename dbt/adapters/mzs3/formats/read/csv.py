@@ -53,7 +53,7 @@ from dbt.adapters.mzs3.formats.read.records import (
     cut_records,
     first_record,
 )
-from dbt.adapters.mzs3.formats.read.stream import Read
+from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.formats.read.times import require_year
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import counted
@@ -86,7 +86,7 @@ class CsvFormat:
         """Without a header, objects have records only, with a field for each column."""
         return _ObjectDecoder(self, header, Decoder(tuple(columns), self.dialect, self.reading))
 
-    def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
+    def chunks(self, read: ReadBytes, key: str, block_bytes: int) -> Chunks:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
         encoding = self.reading.encoding
         text = utf8_reader(plain_reader(read, key, self.compression, encoding), encoding)

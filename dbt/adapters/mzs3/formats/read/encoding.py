@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 
-from dbt.adapters.mzs3.formats.read.stream import RAW_READ_BYTES, Read
+from dbt.adapters.mzs3.formats.read.stream import RAW_READ_BYTES, ReadBytes
 
 UTF_16 = ("utf-16", "utf-16-le", "utf-16-be")
 # What decodes to itself where an encoding has ASCII's characters at ASCII's bytes, and no bytes
@@ -47,7 +47,7 @@ def canonical_encoding(name: str) -> str:
     )
 
 
-def utf8_reader(read: Read, encoding: str) -> Read:
+def utf8_reader(read: ReadBytes, encoding: str) -> ReadBytes:
     """Reads the object transcoded to UTF-8; a call may return more bytes than asked for.
 
     Bytes that are not valid in the encoding come out as such that are not valid in UTF-8, for

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.formats.read.chunks import RecordTooLarge
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8, readable_text
-from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.formats.read.stream import ObjectReader
+from dbt.adapters.mzs3.formats.read.stream import ByteStream
 from dbt.adapters.mzs3.types.table import arrow_type
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 FORMAT_NAMES = CSV, AVRO, PARQUET, JSONL = ("csv", "avro", "parquet", "jsonl")
 EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
@@ -55,24 +49,22 @@ class Reading:
         return self.on_bad_row == REJECT
 
 
-@dataclass(frozen=True)
-class StoredObject:
-    """One version of an object, that which was listed; others are refused."""
+class StoredObject(Protocol):
+    """One version of an object, wherever it is stored."""
 
-    client: S3Client
-    bucket: str
-    key: str
-    etag: str
-    size: int
+    @property
+    def key(self) -> str:
+        """Its name; the end of it may tell how it is compressed."""
 
-    def open(self, span: tuple[int, int] | None = None) -> ObjectReader:
-        """The object, or a span of its bytes, from front to back; to be closed."""
-        return ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
+    @property
+    def size(self) -> int:
+        """In bytes, as it is stored."""
+
+    def open(self) -> ByteStream:
+        """The object from front to back; to be closed."""
 
     def part(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to the one before `end`, fetched now. Raises ObjectError."""
-        with contextlib.closing(self.open((start, end))) as reader:
-            return reader.rest()
+        """The bytes from `start` to the one before `end`. Raises ObjectError."""
 
 
 @dataclass(frozen=True)
@@ -170,16 +162,6 @@ class ObjectFormat(Protocol):
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
         """A decoder for a source with this pinned header, and a column for each of its names."""
-
-
-def read_fields(
-    form: ObjectFormat, stored: StoredObject, source: str
-) -> tuple[RecordField, ...] | None:
-    """The object's header; None if it is empty. Raises SourceError, which names the source."""
-    try:
-        return form.fields(stored)
-    except ObjectError as problem:
-        raise SourceError(problem.text(stored.bucket, stored.key, source)) from problem
 
 
 def too_many_rejects(source: str, limit: int, first: str) -> str:

@@ -56,7 +56,7 @@ from dbt.adapters.mzs3.formats.read.object_error import (
     not_of_type,
     shown,
 )
-from dbt.adapters.mzs3.formats.read.stream import Read
+from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.formats.read.typed import VOID
 from dbt.adapters.mzs3.types.table import arrow_type
 
@@ -112,7 +112,7 @@ class JsonLinesFormat:
         assert header is not None
         return _ObjectDecoder(self, JsonDecoder(header, columns, self.reading))
 
-    def chunks(self, read: Read, key: str, block_bytes: int) -> Chunks:
+    def chunks(self, read: ReadBytes, key: str, block_bytes: int) -> Chunks:
         """The chunks of the object at `key`, of which `read` gives the bytes."""
         text = plain_reader(read, key, self.compression, None)
         return Chunks(text, None, block_bytes=block_bytes)

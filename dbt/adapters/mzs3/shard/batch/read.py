@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
+from dbt.adapters.mzs3.arrow.random_access import RandomAccessFile
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.shard.batch.footer import (
@@ -36,12 +37,7 @@ from dbt.adapters.mzs3.store.failures import (
     is_missing,
 )
 from dbt.adapters.mzs3.store.prefix import ListedObject
-from dbt.adapters.mzs3.store.reader import (
-    ObjectStream,
-    RandomAccessFile,
-    ReplacedError,
-    WrongPartError,
-)
+from dbt.adapters.mzs3.store.reader import ObjectStream, ReplacedError, WrongPartError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

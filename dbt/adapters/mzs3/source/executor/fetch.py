@@ -24,16 +24,15 @@ from dbt.adapters.mzs3.formats.read.format import (
     Reading,
     Records,
     Reject,
-    StoredObject,
     too_many_rejects,
 )
 from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.formats.read.object_error import OF_RUN, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.formats.read.parquet import parquet_file
-from dbt.adapters.mzs3.formats.read.stream import task_client
 from dbt.adapters.mzs3.formats.read.typed import TypedFormat
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.source.executor.small_objects import grouped
+from dbt.adapters.mzs3.source.executor.stored_object import S3Object, task_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.types.table import arrow_type
 
@@ -152,7 +151,7 @@ def fetch_objects(spec: FetchSpec, form: ObjectFormat) -> Callable[[Batches], Ba
         for batch in listed:
             modified = batch.column("last_modified").cast(arrow_type("timestamp"))
             objects = batch.select(["key", "etag", "size"]).to_pylist()
-            stored = (StoredObject(client, spec.bucket, **one) for one in objects)
+            stored = (S3Object(client, spec.bucket, **one) for one in objects)
             done = 0
             with contextlib.closing(grouped(stored)) as groups:
                 for group in groups:
@@ -171,7 +170,7 @@ class _Task:
         self._rejects = 0
         self._first_reject = ("", "")  # of which object, and what is wrong with it
 
-    def rows(self, group: Sequence[StoredObject], modified: pa.Array) -> Batches:
+    def rows(self, group: Sequence[S3Object], modified: pa.Array) -> Batches:
         """The objects' rows, of several together if that can be done. Raises ExecutorError."""
         found = self._decoder.together(group) if len(group) > 1 else None
         if found is not None:
@@ -188,7 +187,7 @@ class _Task:
                 uri = f"s3://{stored.bucket}/{stored.key}"
                 raise ExecutorError(text, problem.cause, uri) from problem
 
-    def _rows_of(self, stored: StoredObject, modified: pa.Scalar) -> Batches:
+    def _rows_of(self, stored: S3Object, modified: pa.Scalar) -> Batches:
         """One object's rows. Raises ObjectError."""
         uri = f"s3://{stored.bucket}/{stored.key}"
         to_rows = ObjectRows(self._spec, uri, modified)

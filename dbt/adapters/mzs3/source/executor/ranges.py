@@ -28,8 +28,9 @@ from dbt.adapters.mzs3.formats.read.format import CSV, JSONL, Records
 from dbt.adapters.mzs3.formats.read.header import without_header
 from dbt.adapters.mzs3.formats.read.jsonl import JsonDecoder
 from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR, ObjectError
-from dbt.adapters.mzs3.formats.read.stream import ObjectReader, Read, task_client
+from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.source.executor.fetch import Batches, FetchSpec, ObjectRows
+from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader, task_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.types.table import arrow_type
 
@@ -272,7 +273,7 @@ class _RangeTask:
             raise unclear(f"s3://{self._spec.bucket}/{one.key}")
 
 
-RecordsOfRange = Callable[[RangeOfObject, Read], Iterator[Records]]
+RecordsOfRange = Callable[[RangeOfObject, ReadBytes], Iterator[Records]]
 """The records of a range, from its plan's start on.
 
 Raises ObjectError, and ExecutorError of UNCLEAR where they depend on how the object is cut.
@@ -283,7 +284,7 @@ def _csv_records(spec: FetchSpec) -> RecordsOfRange:
     decoder = Decoder(spec.columns, spec.dialect, spec.reading)
     quote = spec.dialect.quote.encode()
 
-    def read_records(one: RangeOfObject, read: Read) -> Iterator[Records]:
+    def read_records(one: RangeOfObject, read: ReadBytes) -> Iterator[Records]:
         header = spec.header if one.plan.start == 0 else None
         for chunk in Chunks(read, spec.dialect, one.first, BLOCK_BYTES):
             if header is not None:
@@ -306,7 +307,7 @@ def _json_records(spec: FetchSpec) -> RecordsOfRange:
     assert spec.header is not None
     decoder = JsonDecoder(spec.header, spec.columns, spec.reading)
 
-    def read_records(one: RangeOfObject, read: Read) -> Iterator[Records]:
+    def read_records(one: RangeOfObject, read: ReadBytes) -> Iterator[Records]:
         for chunk in Chunks(read, None, one.first, BLOCK_BYTES):
             records = decoder.decode(chunk)
             # The plans of the ranges behind count a blank line as a record.
@@ -317,7 +318,7 @@ def _json_records(spec: FetchSpec) -> RecordsOfRange:
     return read_records
 
 
-def joined(blocks: Iterator[memoryview], skip: int, tail: Read) -> Read:
+def joined(blocks: Iterator[memoryview], skip: int, tail: ReadBytes) -> ReadBytes:
     """Reads the blocks without their first `skip` bytes, and what `tail` reads behind them."""
     held = memoryview(b"")
 

@@ -9,8 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES
-from dbt.adapters.mzs3.formats.read.format import StoredObject
-from dbt.adapters.mzs3.formats.read.stream import ObjectReader
+from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader, S3Object
 
 SMALL_BYTES = 256 * 1024
 """Up to this size an object is held in memory as a whole."""
@@ -39,7 +38,7 @@ class _HeldReader(ObjectReader):
 
 
 @dataclass(frozen=True)
-class HeldObject(StoredObject):
+class HeldObject(S3Object):
     """An object that is fetched as a whole, perhaps still on its way."""
 
     content: Future[bytes]
@@ -51,13 +50,13 @@ class HeldObject(StoredObject):
         return reader
 
 
-def grouped(objects: Iterable[StoredObject]) -> Generator[list[StoredObject], None, None]:
+def grouped(objects: Iterable[S3Object]) -> Generator[list[S3Object], None, None]:
     """The objects in their order: small ones that follow each other in groups, others alone.
 
     A group has at most `BLOCK_BYTES` in all, and 256 objects. Close it, so that nothing is fetched
     any more.
     """
-    group: list[StoredObject] = []
+    group: list[S3Object] = []
     size = 0
     with contextlib.closing(_fetched_ahead(objects)) as ahead:
         for stored in ahead:
@@ -75,8 +74,8 @@ def grouped(objects: Iterable[StoredObject]) -> Generator[list[StoredObject], No
         yield group
 
 
-def _fetched_ahead(objects: Iterable[StoredObject]) -> Generator[StoredObject, None, None]:
-    waiting: deque[StoredObject] = deque()
+def _fetched_ahead(objects: Iterable[S3Object]) -> Generator[S3Object, None, None]:
+    waiting: deque[S3Object] = deque()
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
             for stored in objects:
@@ -90,13 +89,13 @@ def _fetched_ahead(objects: Iterable[StoredObject]) -> Generator[StoredObject, N
             raise
 
 
-def _requested(stored: StoredObject, pool: ThreadPoolExecutor) -> StoredObject:
+def _requested(stored: S3Object, pool: ThreadPoolExecutor) -> S3Object:
     if stored.size > SMALL_BYTES:
         return stored
     content = pool.submit(_content, stored)
     return HeldObject(stored.client, stored.bucket, stored.key, stored.etag, stored.size, content)
 
 
-def _content(stored: StoredObject) -> bytes:
+def _content(stored: S3Object) -> bytes:
     with contextlib.closing(stored.open()) as reader:
         return reader.rest()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.formats.read.compression import _decompressed
 from dbt.adapters.mzs3.formats.read.object_error import GONE, NOT_READ, ObjectError
-from dbt.adapters.mzs3.formats.read.stream import ObjectReader
+from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader
 from dbt.adapters.mzs3.store.reader import MAX_RESUMES
 
 DATA = bytes(range(256)) * 4
