@@ -192,7 +192,7 @@ def simulate_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
     patch(pinning, "_require_format", lambda *_: None)
     patch(pinning, "drop_rows", lambda ask, *_: ask("drop_table"))
     patch(pinning, "make_relations", make_relations)
-    patch(pinning, "lost_rows", lambda _: AssertionError("the table is lost"))
+    patch(pinning, "lost_rows_error", lambda _: AssertionError("the table is lost"))
     patch(compaction, "COMPACT_AFTER", 99)
 
 
@@ -269,7 +269,7 @@ def new_objects(_: Any, made: Ledger, __: Any, *, least: int) -> Iterator[Any]:
         waiting_bytes=0,
         objects=len(taken),
         bytes=len(taken),
-        is_here=made.spark.name == "A",  # others read what they have planned
+        on_driver=made.spark.name == "A",  # others read what they have planned
         frame=taken,
     )
 

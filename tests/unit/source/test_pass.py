@@ -71,7 +71,7 @@ BATCH = SimpleNamespace(
     waiting_bytes=0,
     objects=1,
     bytes=9,
-    is_here=False,
+    on_driver=False,
     frame="new",
     full_since=None,
 )

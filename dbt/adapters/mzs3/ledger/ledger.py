@@ -22,9 +22,9 @@ source had nothing new: see `idle`.
 
 What counts is written to a folder that nobody reads, the lock is checked, and only then is the
 folder made a partition, in one step. A run that loses its lock in between has its plan on record:
-so who takes the lock after that check sees the plan, and closes its commit, or finds it committed.
-To add a partition is strict: of two runs that add the same one, the second is refused, and can see
-which files the first one's has. So a commit is that of its own run, or an empty one.
+so whoever takes the lock after that check sees the plan, and closes its commit, or finds it
+committed. Adding a partition is a compare-and-set: of two runs that add the same one, the second is
+refused, and can see which files the first one's has. So a commit is its own run's, or empty.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ _IDLE_EPOCH = "0"
 
 
 class Ledger:
-    """The ledger of one source, as it is when this is made, and with what is written through it.
+    """The ledger of one source: a snapshot of the moment it is opened, and what is written by it.
 
-    Only the holder of the source's lock writes to it; without the lock, it is the ledger of that
-    moment. To write what counts, or a failure, raises SourceError once the lock is lost; what
-    else is written then does not matter to anybody.
+    Only the holder of the source's lock writes; without a lock the ledger is read only. Writing
+    what counts, or a failure, raises SourceError once the lock is lost; nothing else that is
+    written then is ever read.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Ledger:
         self.spark = spark
         self.relations = relations
         self._lock = lock
-        made = LedgerTransactions if relations.has_transactions else LedgerTable
-        self._table: AnyTable = made(spark, relations)
+        kind = LedgerTransactions if relations.has_transactions else LedgerTable
+        self._table: AnyTable = kind(spark, relations)
         self._epochs = self._table.epochs()
         self._idle = self._epochs.pop(_IDLE_EPOCH, set())
 
@@ -209,7 +209,7 @@ class Ledger:
         planned = Phase.PLAN in self._epochs.get(epoch, ())
         self._write(epoch, Phase.FAILED, objects, state=F.lit(State.FAILED), error=error)
         if planned:
-            # What the objects failed with is to be told, and not what goes wrong with tidying up.
+            # The user is to see why the objects failed, not why the clean-up did.
             with suppress(*SPARK_FAILURES):
                 rows_table(self.spark, self.relations).settle(epoch)
 

@@ -59,9 +59,9 @@ class RowPartitions:
         self._spark = spark
         self._name = name
 
-    def fetched(self, of: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
-        """The rows of `rows_of(spec, *more)`, in tasks over the rows of `of`, as `write` takes
-        them.
+    def fetched(self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
+        """The rows of `rows_of(spec, *more)`, in tasks over the rows of `given`, as `write`
+        takes them.
 
         Raises SourceError where Spark is told to encrypt Parquet, which tasks can't.
         """
@@ -72,8 +72,10 @@ class RowPartitions:
                 "file_format: delta or iceberg"
             )
         codec = str(self._spark.conf.get("spark.sql.parquet.compression.codec", "snappy")).lower()
-        given = (spec.schema, _CODECS.get(codec, codec), rows_of, (spec, *more))
-        return of.mapInArrow(shipped(table_files, *given), FILES_DDL)
+        files = shipped(
+            table_files, spec.schema, _CODECS.get(codec, codec), rows_of, (spec, *more)
+        )
+        return given.mapInArrow(files, FILES_DDL)
 
     def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
         """Writes what `fetched` gave as the rows of the epoch, in one step; how many they are.
@@ -111,9 +113,9 @@ class RowTransactions:
         self._spark = spark
         self._name = name
 
-    def fetched(self, of: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
+    def fetched(self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
         """See `RowPartitions`."""
-        return of.mapInArrow(shipped(rows_of, spec, *more), spec.ddl)
+        return given.mapInArrow(shipped(rows_of, spec, *more), spec.ddl)
 
     def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
         """See `RowPartitions`."""
@@ -150,5 +152,5 @@ RowsTable = RowPartitions | RowTransactions
 
 def rows_table(spark: SparkSession, relations: SourceRelations) -> RowsTable:
     """The table of rows of the source, in the format that it has."""
-    made = RowTransactions if relations.has_transactions else RowPartitions
-    return made(spark, relations.rows)
+    kind = RowTransactions if relations.has_transactions else RowPartitions
+    return kind(spark, relations.rows)

@@ -49,20 +49,20 @@ def table_files(
 
     def make(given: Batches) -> Batches:
         file = TableFile(schema, compression)
-        made = False
+        has_any = False
         for batch in read(given):
             file.add(batch)
             if file.is_full:
-                yield file.ended()
-                made, file = True, TableFile(schema, compression)
-        if file.rows or not made:
-            yield file.ended()
+                yield file.finish()
+                has_any, file = True, TableFile(schema, compression)
+        if file.rows or not has_any:
+            yield file.finish()
 
     return make
 
 
 class TableFile:
-    """One file, held in memory; its row groups are of GROUP_BYTES, and of what a batch is more."""
+    """One file, in memory. A row group ends with the batch in which it passes GROUP_BYTES."""
 
     def __init__(self, schema: pa.Schema, compression: str) -> None:
         self._schema = schema
@@ -86,11 +86,11 @@ class TableFile:
         if self._held_bytes >= GROUP_BYTES:
             self._write_group()
 
-    def ended(self) -> pa.RecordBatch:
+    def finish(self) -> pa.RecordBatch:
         """The file as a row of FILES_DDL; nothing can be added any more."""
         writer = self._write_group()
-        # Days of before 1582 are of the calendar that Spark counts in since 3.0, and not of the
-        # one that it takes those of other writers to be of, if it is told to.
+        # Days before 1582 are of the calendar of Spark 3 and later. Without this, Spark can be set
+        # to take them for days of an older calendar.
         writer.add_key_value_metadata({"org.apache.spark.version": "4.0.0"})
         writer.close()
         data = self._sink.getvalue()
@@ -101,22 +101,22 @@ class TableFile:
     def _write_group(self) -> pq.ParquetWriter:
         """Writes what is held as a row group, if there is any."""
         held, self._held, self._held_bytes = self._held, [], 0
-        writer = self._writer = self._writer or self._begun(held)
+        writer = self._writer = self._writer or self._open_writer(held)
         if held:
             writer.write_table(pa.Table.from_batches(held), row_group_size=sys.maxsize)
         return writer
 
-    def _begun(self, held: Sequence[pa.RecordBatch]) -> pq.ParquetWriter:
+    def _open_writer(self, held: Sequence[pa.RecordBatch]) -> pq.ParquetWriter:
         empty = pa.RecordBatch.from_pylist([], self._schema)
         return pq.ParquetWriter(
             self._sink,
             self._schema,
             compression=self._compression,
             use_dictionary=_repetitive(max(held, key=len, default=empty)),
-            # Arrow leaves NaN out of what is least and largest, and Spark, to which it is larger
-            # than all numbers, would pass over it.
+            # Arrow's statistics ignore NaN, which is the largest number to Spark: by them, Spark
+            # would skip row groups that have it.
             write_statistics=[f.name for f in self._schema if not pa.types.is_floating(f.type)],
-            store_schema=False,  # as Arrow's: no other reader has a use for it
+            store_schema=False,  # only Arrow reads it
             store_decimal_as_integer=True,
         )
 

@@ -79,11 +79,11 @@ def _relations(manifest: Any, catalog: str) -> Iterator[tuple[Any, str]]:
         key = relation_key(schema_of(node), node.alias, catalog)
         if key in names and node.config.materialized != "ephemeral":
             named[key].append(node)
-    told: set[tuple[str, ...]] = set()
+    reported: set[tuple[str, ...]] = set()
     for key, nodes in named.items():  # that of a source's rows comes before those beside it
         together = tuple(node.unique_id for node in nodes)
-        if len(nodes) > 1 and together not in told:
-            told.add(together)
+        if len(nodes) > 1 and together not in reported:
+            reported.add(together)
             for node in nodes:
                 yield (
                     node,

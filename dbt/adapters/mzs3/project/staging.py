@@ -156,8 +156,8 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
     run.each(sources, create_only, stage)
 
 
-def _log(warnings: Warnings, told: tuple[str, str]) -> None:
-    level, text = told
+def _log(warnings: Warnings, line: tuple[str, str]) -> None:
+    level, text = line
     if level == "warn":
         warnings.warn(text)
     else:
@@ -217,8 +217,8 @@ def read_shards(
         )
         how = {"table": table, "is_empty": is_empty, "if_missing": create_only}
 
-        def say(warnings: Warnings, told: tuple[str, str]) -> None:
-            _log(warnings, (told[0], f"{name}: {told[1]}"))
+        def say(warnings: Warnings, line: tuple[str, str]) -> None:
+            _log(warnings, (line[0], f"{name}: {line[1]}"))
 
         # One at a time: no rows must not come in the place of those that another has just read.
         with _locks_guard:

@@ -163,8 +163,8 @@ class EpochRows:
         columns = (F.expr(text) for text in (*_COUNTS, reason))
         counts = stored.groupBy(F.expr("_mz_object AS object")).agg(*columns)
         both = self.plan.join(counts, "object", "full")
-        with held(both, few=self.are_few) as (per_object, are_here):
-            found = totals(per_object, _TOTALS, few=are_here)
+        with held(both, few=self.are_few) as (per_object, on_driver):
+            found = totals(per_object, _TOTALS, few=on_driver)
             wrong = found.pop("wrong")
             if (there := found.pop("written")) != written_rows:
                 raise SourceError(

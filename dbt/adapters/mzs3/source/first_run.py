@@ -32,8 +32,10 @@ def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
             f". The header that it was compared with is that of {where.origin}, and is not pinned "
             f"before something is committed: if that object is wrong, leave it out with: {hint}"
         )
-    of = f" is that of {where.origin}" if where.origin else " was found in an earlier object"
-    return f". The pinned header{of}: to pin another one, start with: {reset_hint(spec.source)}"
+    origin = f" is that of {where.origin}" if where.origin else " was found in an earlier object"
+    return (
+        f". The pinned header{origin}: to pin another one, start with: {reset_hint(spec.source)}"
+    )
 
 
 def least_objects(spec: FetchSpec) -> int:

@@ -227,8 +227,8 @@ class Pass:
         run, ledger = self.run, self.ledger
         epoch = next_plan(ledger.epochs())
         with run.step("plan"):
-            ledger.write_plan(epoch, plan.frame, few=plan.is_here)
-        frame = plan.frame if plan.is_here else ledger.plan(epoch)
+            ledger.write_plan(epoch, plan.frame, few=plan.on_driver)
+        frame = plan.frame if plan.on_driver else ledger.plan(epoch)
         rows = EpochRows(ledger, self.spec, epoch, frame, plan.objects, plan.bytes)
         try:
             with run.step("fetch"):

@@ -44,7 +44,7 @@ from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.source.tables import (
     SourceTables,
     drop_rows,
-    lost_rows,
+    lost_rows_error,
     make_relations,
     read_tables,
 )
@@ -73,7 +73,7 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
     if tables is not None and ledger is not None and _has_committed(run, tables, ledger):
         if tables.pinned is None:
             lock.require()  # or another run has made it since
-            raise lost_rows(definition)
+            raise lost_rows_error(definition)
         _require_agreement(definition, tables.pinned)
         make_relations(spark, definition, tables.pinned, tables)
         return Pin(tables.pinned, ledger, is_first=False)
@@ -191,7 +191,7 @@ def _discover_header(
     before announced ones. Raises SourceError for one whose header can't be read, unless it is to
     be skipped and another has one."""
     definition = run.definition
-    form = open_format(
+    object_format = open_format(
         definition.format, definition.dialect, definition.compression, definition.reading
     )
     skipped = _skipped(ledger) if ledger is not None else {}
@@ -202,7 +202,7 @@ def _discover_header(
         if stored.size == 0 or skipped.get(uri) == stored.etag:
             continue
         try:
-            header = read_fields(form, stored, definition.name)
+            header = read_fields(object_format, stored, definition.name)
         except SourceError as exc:
             # Its whole object is left out, as it is where it is fetched.
             if not (definition.reading.skips and isinstance(exc.__cause__, HeaderProblem)):

@@ -77,11 +77,11 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
     if found is None:
         ledger = with_prefix(TABLE_PROPERTY, read_properties(spark, relations.ledger, "") or {})
         if _FORMAT in ledger:
-            made = _stored_as(definition, ledger)
-            return SourceTables(None, made, has_ledger=True, has_owner=_SOURCE in ledger)
+            relations = _stored_as(definition, ledger)
+            return SourceTables(None, relations, has_ledger=True, has_owner=_SOURCE in ledger)
         for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
             if spark.catalog.tableExists(name):
-                raise lost_rows(definition, suffix)
+                raise lost_rows_error(definition, suffix)
         return None
     parts = with_prefix(PINNED_PROPERTY, found)
     if not parts:
@@ -90,7 +90,7 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
             "source another schema or identifier"
         )
     of_table = with_prefix(TABLE_PROPERTY, found)
-    made = _stored_as(definition, of_table)
+    stored = _stored_as(definition, of_table)
     reset = reset_hint(source)
     try:
         text = decoded("".join(parts[number] for number in sorted(parts, key=int)))
@@ -102,15 +102,15 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
         ) from exc
     # A run that died before it made the ledger has left no rows either.
     has_ledger = spark.catalog.tableExists(relations.ledger)
-    if not has_ledger and not rows_table(spark, made).is_empty():
+    if not has_ledger and not rows_table(spark, stored).is_empty():
         raise SourceError(
             f"{source}: {rows} holds rows, but {relations.shown('__ledger')}, which says what is "
             f"committed, does not exist. Restore it, or start the source afresh with: {reset}"
         )
-    return SourceTables(pinned, made, has_ledger, has_owner=_SOURCE in of_table)
+    return SourceTables(pinned, stored, has_ledger, has_owner=_SOURCE in of_table)
 
 
-def lost_rows(definition: SourceDefinition, suffix: str = "__ledger") -> SourceError:
+def lost_rows_error(definition: SourceDefinition, suffix: str = "__ledger") -> SourceError:
     """The error of a source of which there is this relation, and no table of rows."""
     shown, rows = (definition.relations.shown(one) for one in (suffix, "__rows"))
     return SourceError(
@@ -149,7 +149,7 @@ def _generation_properties(relations: SourceRelations, suffix: str) -> dict[str,
 def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> SourceRelations:
     named = definition.relations
     generations = (of_table.get(key, "") for key in (_GENERATION, _ROWS_GENERATION))
-    made = named.stored_as(of_table.get(_FORMAT, PARQUET), *generations)
+    stored = named.stored_as(of_table.get(_FORMAT, PARQUET), *generations)
     owner = decoded(of_table[_SOURCE]) if _SOURCE in of_table else definition.name
     if owner != definition.name:
         rows = named.shown("__rows")
@@ -157,9 +157,9 @@ def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> Sou
             f"{definition.name}: {rows} is the table of the source {owner}, and one relation is "
             f"one source's. Give {definition.name} another schema or identifier. Or, if it is "
             f"what {owner} is called now, hand the table over to it, in Spark: ALTER "
-            f"{kind_of(made)} {rows} UNSET TBLPROPERTIES ('{TABLE_PROPERTY}{_SOURCE}')"
+            f"{kind_of(stored)} {rows} UNSET TBLPROPERTIES ('{TABLE_PROPERTY}{_SOURCE}')"
         )
-    return made
+    return stored
 
 
 def kind_of(relations: SourceRelations) -> str:
@@ -312,8 +312,8 @@ def make_schema(spark: SparkSession, definition: SourceDefinition) -> None:
 
 def is_there(spark: SparkSession, definition: SourceDefinition) -> bool:
     """Whether the source has anything in Spark."""
-    of = definition.relations
-    names = (of.rows, of.ledger, of.objects, of.source)
+    named = definition.relations
+    names = (named.rows, named.ledger, named.objects, named.source)
     return any(spark.catalog.tableExists(name) for name in names)
 
 

@@ -135,7 +135,7 @@ def format_of(spec: FetchSpec) -> ObjectFormat:
     return open_format(spec.format, spec.dialect, spec.compression, spec.reading)
 
 
-def fetch_objects(spec: FetchSpec, form: ObjectFormat) -> Callable[[Batches], Batches]:
+def fetch_objects(spec: FetchSpec, object_format: ObjectFormat) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows `key, etag, size, last_modified`: the objects' records.
 
     An object that is no longer the one listed is an error. `_mz_record` counts an object's data
@@ -147,7 +147,7 @@ def fetch_objects(spec: FetchSpec, form: ObjectFormat) -> Callable[[Batches], Ba
 
     def fetch(listed: Batches) -> Batches:
         require_version()
-        task, client = _Task(spec, form), task_client(spec.connection, spec.source)
+        task, client = _Task(spec, object_format), task_client(spec.connection, spec.source)
         for batch in listed:
             modified = batch.column("last_modified").cast(arrow_type("timestamp"))
             objects = batch.select(["key", "etag", "size"]).to_pylist()
@@ -164,9 +164,9 @@ def fetch_objects(spec: FetchSpec, form: ObjectFormat) -> Callable[[Batches], Ba
 class _Task:
     """Reads the objects of one task in their order."""
 
-    def __init__(self, spec: FetchSpec, form: ObjectFormat) -> None:
+    def __init__(self, spec: FetchSpec, object_format: ObjectFormat) -> None:
         self._spec = spec
-        self._decoder = form.decoder(spec.header, spec.columns)
+        self._decoder = object_format.decoder(spec.header, spec.columns)
         self._rejects = 0
         self._first_reject = ("", "")  # of which object, and what is wrong with it
 

@@ -72,7 +72,7 @@ _TOTALS = (
 class TakeObjects:
     """Objects for one epoch, as a DataFrame of the plan's columns; and what later runs will take.
 
-    `is_here` says that the driver holds the objects, and that they are few. `notes` are for the
+    `on_driver` says that the driver holds the objects, and that they are few. `notes` are for the
     ledger before anything is planned, None if there are none. `full_since` is when the listing
     began, if it is to be put on record once the rest is.
     """
@@ -80,7 +80,7 @@ class TakeObjects:
     frame: DataFrame
     objects: int
     bytes: int
-    is_here: bool
+    on_driver: bool
     waiting_objects: int
     waiting_bytes: int
     notes: DataFrame | None
@@ -122,13 +122,13 @@ def new_objects(
             # Spark forgets what it held of the ledger at a note of what has to wait.
             candidates = stack.enter_context(persisted(candidates))
         decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
-        decided, is_here = stack.enter_context(held(decided, few=at_hand))
-        found = totals(decided, _TOTALS, few=is_here)
+        decided, on_driver = stack.enter_context(held(decided, few=at_hand))
+        found = totals(decided, _TOTALS, few=on_driver)
         # Spark may list again what it held: nothing refused gets in that way either.
         if found["refused"]:
             yield _refusal(definition, decided, found)
         else:
-            yield _taken(run, ledger, decided, found, is_here, least, full_since)
+            yield _taken(run, ledger, decided, found, on_driver, least, full_since)
 
 
 def _candidates(
@@ -150,7 +150,7 @@ def _taken(
     ledger: Ledger,
     decided: DataFrame,
     found: Any,
-    is_here: bool,
+    on_driver: bool,
     least: int,
     full_since: int | None,
 ) -> TakeObjects:
@@ -162,7 +162,7 @@ def _taken(
     if found["objects"] and intake.is_limited:
         taken = chosen(everything, run_limits(ledger, intake), least)
         sums = ("count(*) AS objects", "coalesce(sum(size), 0) AS bytes")
-        some = totals(taken, sums, few=is_here)
+        some = totals(taken, sums, few=on_driver)
         if some["objects"] < found["objects"]:
             # All of them, so that what fails now keeps its place before those behind it.
             all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
@@ -170,7 +170,7 @@ def _taken(
         frame=taken.select(*_PLAN_COLUMNS),
         objects=some["objects"],
         bytes=some["bytes"],
-        is_here=is_here,
+        on_driver=on_driver,
         waiting_objects=found["objects"] - some["objects"],
         waiting_bytes=found["bytes"] - some["bytes"],
         notes=all_notes,

@@ -170,8 +170,8 @@ def _listed_by_tasks(run: SourceRun, pieces: Sequence[KeyRange]) -> DataFrame:
     frame = run.spark.createDataFrame(pa.Table.from_pylist(rows, _PIECES))
     if len(pieces) > 1:
         frame = frame.repartitionById(len(pieces), F.col("piece"))
-    of = run.definition
-    listing = shipped(list_objects, run.connection, of.location, of.pattern)
+    location, pattern = run.definition.location, run.definition.pattern
+    listing = shipped(list_objects, run.connection, location, pattern)
     return _with_uris(run, frame.select("after", "last").mapInArrow(listing, LISTING_DDL))
 
 

@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.spark.frames import first_row, persisted
 from dbt.adapters.mzs3.store.location import SCHEME, S3Location
 from dbt.adapters.mzs3.text import counted
 
-_MAX_TOLD = 10
+_MAX_SHOWN = 10
 
 
 class ObjectAction(Enum):
@@ -105,13 +105,13 @@ def act(
 def _require_sense(source: str, action: ObjectAction, selected: DataFrame) -> None:
     """Raise SourceError if an object is named, or all are matched, for which there is none."""
     unfit = selected.where(f"NOT ({_FITS[action]})").select("object", "shown.state", "named")
-    told = unfit.where("named").orderBy("object").limit(_MAX_TOLD).collect()
+    wrong = unfit.where("named").orderBy("object").limit(_MAX_SHOWN).collect()
     why = ""
-    if not told and selected.where(_FITS[action]).first() is None:
-        told = [first_row(unfit.orderBy("object"))]
+    if not wrong and selected.where(_FITS[action]).first() is None:
+        wrong = [first_row(unfit.orderBy("object"))]
         why = "there is nothing to do for any of these objects: "
-    if told:
-        texts = [_unfit_text(action, row["object"], row["state"]) for row in told]
+    if wrong:
+        texts = [_unfit_text(action, row["object"], row["state"]) for row in wrong]
         raise SourceError("\n".join(f"{source}: {why}{text}" for text in texts))
 
 
@@ -191,9 +191,9 @@ def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject
     spellings = sorted({uri for one in wanted for uri in one.uris})
     there = objects.where(F.col("object").isin(spellings)).select("object").collect()
     named = {row["object"] for row in there}
-    left = [one for one in wanted if named.isdisjoint(one.uris)]
-    unknown = [one for one in left if one.expression is None]
-    patterns = [one for one in left if one.expression is not None]
+    others = [one for one in wanted if named.isdisjoint(one.uris)]
+    unknown = [one for one in others if one.expression is None]
+    patterns = [one for one in others if one.expression is not None]
     matches = [F.col("object").rlike(str(one.expression)) for one in patterns]
     if matches:
         counts = first_row(objects.agg(*map(F.count_if, matches)))
@@ -206,7 +206,7 @@ def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject
 
 def _unknown_lines(source: str, objects: DataFrame, unknown: Sequence[NamedObject]) -> list[str]:
     lines = []
-    for one in unknown[:_MAX_TOLD]:
+    for one in unknown[:_MAX_SHOWN]:
         if one.expression is not None:
             lines.append(f"{source}: {one.text} matches no object of the ledger")
             continue
@@ -216,5 +216,5 @@ def _unknown_lines(source: str, objects: DataFrame, unknown: Sequence[NamedObjec
         names = [row["object"] for row in near.limit(3).collect()]
         hint = f"; near are {', '.join(names)}" if names else ", which has none"
         lines.append(f"{source}: {one.text} is no object of the ledger{hint}")
-    more = len(unknown) - _MAX_TOLD
+    more = len(unknown) - _MAX_SHOWN
     return [*lines, f"and {more} more"] if more > 0 else lines

@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.source.pinning import purify_now
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.source.queue.inbox import open_inbox
 from dbt.adapters.mzs3.source.run import SourceRun, source_session
-from dbt.adapters.mzs3.source.tables import lost_rows, read_tables
+from dbt.adapters.mzs3.source.tables import lost_rows_error, read_tables
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 # What YAML reads as a text without quotes, whichever of its versions: no number, no date, no word
@@ -133,7 +133,7 @@ def read_purified(
             ledger = Ledger(spark, tables.relations)
         if tables is not None and ledger and is_committed(ledger):
             if tables.pinned is None:
-                raise lost_rows(definition)
+                raise lost_rows_error(definition)
             differences = tuple(contradictions(tables.pinned, definition))
             return Purified(definition, tables.pinned, True, differences)
     run = SourceRun(spark, definition, connection)

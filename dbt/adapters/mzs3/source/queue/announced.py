@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.spark.frames import first_row, persisted
 
 
 def look_again(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
-    """Looks up in S3 what failed, or is to be taken again, as if the queue had told of it.
+    """Looks up in S3 what failed, or is to be taken again, as if the queue had announced it.
 
     A queue does not tell of it again, and without a listing nothing else does. What only waits
     for its turn is not looked at: it may be much.
@@ -48,8 +48,8 @@ def note_what_is_gone(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
         "announced": [event.kind is Kind.CREATED for event in inbox.gone],
         "text": [_text(event) for event in inbox.gone],
     }
-    told = run.spark.createDataFrame(pa.table(columns))
-    with persisted(_with_what_is_known(told, ledger)) as known:
+    announced = run.spark.createDataFrame(pa.table(columns))
+    with persisted(_with_what_is_known(announced, ledger)) as known:
         never_ingested = "count_if(unknown AND NOT announced) AS unknown"
         counts = first_row(known.selectExpr("count_if(noteworthy) AS notes", never_ingested))
         if counts["notes"]:
@@ -61,10 +61,10 @@ def note_what_is_gone(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
         )
 
 
-def _with_what_is_known(told: DataFrame, ledger: Ledger) -> DataFrame:
-    """What was told with the columns of a note; whether it is one, and of an unknown object."""
+def _with_what_is_known(announced: DataFrame, ledger: Ledger) -> DataFrame:
+    """The events with the columns of a note; whether it is one, and of an unknown object."""
     known = ledger.objects().where("object IS NOT NULL").alias("k")
-    both = told.alias("t").join(known, F.expr("t.object = k.object"), "left")
+    both = announced.alias("t").join(known, F.expr("t.object = k.object"), "left")
     gone = both.selectExpr(
         "t.*",
         "k.object IS NULL AS unknown",

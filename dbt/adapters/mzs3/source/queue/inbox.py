@@ -59,12 +59,11 @@ _AT_A_TIME = 64
 class Inbox:
     """The messages of a source's queue, received when they are first asked for, then held.
 
-    `found` is what S3 has under the keys that the queue told of, whatever it said of them; `gone`
-    are the events of those under which there is nothing. `empty` says that there was no message at
-    all, `only_tests` that each was S3's test event of the bucket. From the first message on a
-    thread extends their visibility timeout, until they are acknowledged or the inbox is closed.
-    Raises S3Error where the queue can't be read; what else goes wrong with it loses nothing, and
-    is logged.
+    `found` are the objects that S3 has under the announced keys, whatever their events say; `gone`
+    are the events of keys without an object. `empty`: there was no message at all; `only_tests`:
+    each was S3's test event of the bucket. From the first message on a thread extends their
+    visibility timeout, until they are acknowledged or the inbox is closed. Raises S3Error where
+    the queue can't be read; any other failure of the queue loses nothing, and is logged.
     """
 
     def __init__(self, run: SourceRun, queue: Queue) -> None:
@@ -120,10 +119,10 @@ class Inbox:
 
         A key that is not the source's any more is as good as gone.
         """
-        told = {*(one.key for one in self.found), *(event.key for event in self.gone)}
-        untold = [key for key in keys if key not in told]
-        gone = sorted(key for key in untold if not self._scope.has(key))
-        for key, found in look_up(self._run, filter(self._scope.has, untold)):
+        known = {*(one.key for one in self.found), *(event.key for event in self.gone)}
+        others = [key for key in keys if key not in known]
+        gone = sorted(key for key in others if not self._scope.has(key))
+        for key, found in look_up(self._run, filter(self._scope.has, others)):
             if found is None:
                 gone.append(key)
             else:
@@ -164,17 +163,17 @@ class Inbox:
                     beside += 1
                     again += 1
                     continue
-                told = parse_message(body)
-                mine = [*filter(self._scope.is_object, told)]
+                announced = parse_message(body)
+                mine = [*filter(self._scope.is_object, announced)]
                 events += mine
-                if (reason := self._scope.foreign(told)) is not None:
+                if (reason := self._scope.foreign(announced)) is not None:
                     self._others[message] = handle
                     reasons[reason] += 1
                     beside += max(1, len(mine))
                     continue
                 self._handles[message] = handle
                 own += max(1, len(mine))
-                self._tests += all(event.kind is Kind.TEST for event in told)
+                self._tests += all(event.kind is Kind.TEST for event in announced)
             if self._thread.ident is None:
                 self._thread.start()
         if own < MAX_MESSAGES:
@@ -225,11 +224,11 @@ class Inbox:
             self._thread.join()
 
     def _keep_hidden(self) -> None:
-        told = False
+        has_warned = False
         while not self._done.wait(VISIBILITY_S / 3):
             undone = self._hide_all()
-            if undone and not told and not self._done.is_set():
-                told = True
+            if undone and not has_warned and not self._done.is_set():
+                has_warned = True
                 self._run.log.warn(
                     f"{self._of_queue(undone)} could not be kept from others while this run works "
                     f"({undone[-1]}). Another run may get them too; nothing is ingested twice"
