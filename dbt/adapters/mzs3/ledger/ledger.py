@@ -23,8 +23,8 @@ source had nothing new: see `idle`.
 What counts is written to a folder that nobody reads, the lock is checked, and only then is the
 folder made a partition, in one step. A run that loses its lock in between has its plan on record:
 so whoever takes the lock after that check sees the plan, and closes its commit, or finds it
-committed. Adding a partition is a compare-and-set: of two runs that add the same one, the second is
-refused, and can see which files the first one's has. So a commit is its own run's, or empty.
+committed. Adding a partition is a compare-and-set: of two runs that add the same one, the second
+is refused, and can see which files the first one's has. So a commit is its own run's, or empty.
 """
 
 from __future__ import annotations
