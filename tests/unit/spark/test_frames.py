@@ -1,4 +1,4 @@
-"""What Spark reports of rows that were read, or never does."""
+"""What Spark keeps is given back, and what it never reports is not waited for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,28 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.frames import observed
+from dbt.adapters.mzs3.spark.frames import observed, persisted
+
+
+class Frame:
+    def __init__(self) -> None:
+        self.held = 0
+
+    def persist(self) -> Frame:
+        self.held += 1
+        return self
+
+    def unpersist(self) -> None:
+        self.held -= 1
+
+
+def test_a_frame_is_held_and_let_go_of_after_an_error_too() -> None:
+    frame: Any = Frame()
+    with pytest.raises(RuntimeError), persisted(frame) as held:
+        assert held is frame
+        assert frame.held == 1
+        raise RuntimeError
+    assert frame.held == 0
 
 
 class Silent:
