@@ -149,7 +149,7 @@ def texts_in_code() -> Iterator[tuple[str, str]]:
     for path in sorted(modules):
         if path.name in _NO_ERRORS:
             continue
-        for line, text in _texts_of(path):
+        for line, text in texts_of(path):
             start = re.search(r"[A-Za-z\0]", text)
             if start is None or start[0].isupper() or _SQL.search(text):
                 continue
@@ -180,12 +180,12 @@ def _words_in_tests() -> frozenset[tuple[str, ...]]:
 def _texts_in_tests() -> frozenset[str]:
     """The texts of tests, without what makes patterns of them, or puts a source's name first."""
     modules = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
-    found = {text for path in modules for _, text in _texts_of(path)}
+    found = {text for path in modules for _, text in texts_of(path)}
     found |= {re.sub(r"\\(.)", r"\1", _WILDCARD.sub(GAP, text)) for text in found}
     return frozenset(text.strip("^$").removeprefix("lake.orders: ") for text in found)
 
 
-def _texts_of(path: Path) -> Iterator[tuple[int, str]]:
+def texts_of(path: Path) -> Iterator[tuple[int, str]]:
     """Every text of a module that is no docstring, with its line."""
     tree = ast.parse(path.read_text())
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
