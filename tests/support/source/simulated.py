@@ -121,10 +121,14 @@ def locked(named: Named) -> SourceLock:
     """The lock of the source, for one run."""
     ticks = itertools.count(step=LEASE_S)
     taken = SourceLock(
-        named, RELATIONS, "lake.orders", wait_s=9 * LEASE_S, clock=lambda: next(ticks)
+        named,
+        RELATIONS,
+        "lake.orders",
+        wait_s=9 * LEASE_S,
+        cancellation=Unwaiting("lake.orders"),
+        clock=lambda: next(ticks),
     )
     taken._me = holder_of(named.name)
-    taken._cancellation = Unwaiting("lake.orders")
     taken._thread = threading.Lock()  # runs of one process are kept apart elsewhere
     return taken
 

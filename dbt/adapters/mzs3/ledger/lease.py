@@ -116,9 +116,8 @@ class SourceLock:
         try:
             while (holder := self._try()) is not None:
                 if self._clock() >= until:
-                    owner = holder.owner
+                    who = str(holder.owner) or "somebody"
                     unlock = operation_command("unlock_s3_source", f"source: {self._source}")
-                    who = f"process {owner.pid} on host {owner.host}" if owner.host else "somebody"
                     raise SourceError(
                         f"{self._source}: {who} is ingesting this source and has not finished "
                         f"within {self._wait_s:.0f} s. Run again later; if that process is gone, "
@@ -179,7 +178,7 @@ class SourceLock:
             owner = other.owner
             if not (owner == self._me.owner or owner.is_gone()):
                 mark = self._relations.shown(f"__drop_{other.token}")
-                who = f"process {owner.pid} on host {owner.host}" if owner.host else "another run"
+                who = str(owner) or "another run"
                 raise SourceError(
                     f"{self._source}: {who} was dropping tables of this source and has not come "
                     "to its end; what it still drops could be this run's. See to it that it is "
@@ -277,6 +276,9 @@ class Owner:
     pid: int
     started: str
     host: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on host {self.host}" if self.host else ""
 
     def is_gone(self) -> bool:
         """True only if the process certainly runs no more; another place can't be judged."""

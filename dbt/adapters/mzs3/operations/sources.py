@@ -107,8 +107,7 @@ def unlock_source(adapter: Any, source: Any) -> None:
     node = _one_source(adapter, "unlock_s3_source", source)
     with runner_for(adapter.config.credentials) as runner:
         owner = _do(adapter, runner, node, unlock)
-    had = f"process {owner.pid} on host {owner.host}" if owner else "nobody"
-    fire_event(Note(msg=f"{source}: unlocked; {had} had the lock"))
+    fire_event(Note(msg=f"{source}: unlocked; {owner or 'nobody'} had the lock"))
 
 
 def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:

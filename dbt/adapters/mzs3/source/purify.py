@@ -64,7 +64,13 @@ class PinnedDefinition:
         as it went by positions alone."""
         if self.header is None or self.fields:
             return []
-        return misplaced(self.header, [column.name for column in self.columns])
+        header = [folded(name) for name in self.header]
+        columns = [(column.name, folded(column.name)) for column in self.columns]
+        return [
+            name
+            for (name, own), field in zip(columns, header, strict=True)
+            if own != field and own in header
+        ]
 
     def sql(self) -> str:
         """The definition in words, such as `(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
@@ -118,7 +124,7 @@ def purify(definition: SourceDefinition, found: Sequence[RecordField] | None) ->
     header: tuple[str, ...] | None = None
     fields: tuple[int, ...] = ()
     if definition.header is False:
-        columns = definition.columns or _numbered(definition.column_count or 0)
+        columns = _without_header(definition)
     else:
         header, fields, columns = _of_header(definition, found)
     return PinnedDefinition(
@@ -133,8 +139,9 @@ def purify(definition: SourceDefinition, found: Sequence[RecordField] | None) ->
     )
 
 
-def _numbered(count: int) -> tuple[Column, ...]:
-    return tuple(Column(f"column{n}") for n in range(1, count + 1))
+def _without_header(definition: SourceDefinition) -> tuple[Column, ...]:
+    count = definition.column_count or 0
+    return definition.columns or tuple(Column(f"column{n}") for n in range(1, count + 1))
 
 
 def _of_header(
@@ -159,7 +166,7 @@ def _of_header(
             places = columns_fields(names, header, match, listed=listed is not None)
         except ValueError as exc:
             raise ConfigError(f"source {definition.name}", [str(exc)]) from exc
-    if listed is None and definition.format == CSV and _is_record(definition, header, columns):
+    if listed is None and definition.format == CSV and _is_record(definition, header):
         problems.append(
             f"the first line is {sql_names(header)}, whose values are of the types declared: it "
             "looks like a record, not a header. Declare `header: false` if it is one, or else its "
@@ -176,18 +183,6 @@ def _of_header(
     columns = tuple(replace(one, data_type=one.data_type or "string") for one in columns)
     fields = tuple(kept.index(place) for place in places)
     return pinned, fields if list(fields) != sorted(fields) else (), columns
-
-
-def _is_record(
-    definition: SourceDefinition, header: Sequence[str], columns: Sequence[Column]
-) -> bool:
-    names = {folded(name) for name in header}
-    aliases = bool(definition.columns) and names.isdisjoint(folded(c.name) for c in columns)
-    return (
-        aliases
-        and len(columns) == len(header)
-        and is_record(header, columns, definition.dialect.null)
-    )
 
 
 def _typed(
@@ -246,8 +241,7 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
         declared, before = ("without", "with") if header else ("with", "without")
         return [*found, f"it is declared {declared} a header but was pinned {before} one"]
     if header is None:
-        columns = definition.columns or _numbered(definition.column_count or 0)
-        return found + _column_differences(columns, pinned.columns)
+        return found + _column_differences(_without_header(definition), pinned.columns)
     if isinstance(definition.header, tuple) and definition.header != header:
         found.append(
             f"the header is declared as {sql_names(definition.header)} but was pinned as "
@@ -339,34 +333,24 @@ def _named(name: str, header: Sequence[str]) -> int | None:
     return found[0] if found else None
 
 
-def is_record(texts: Sequence[str], columns: Sequence[Column], null: str) -> bool:
-    """Whether the first record of an object, taken for its header, has values of the columns."""
+def _is_record(definition: SourceDefinition, header: Sequence[str]) -> bool:
+    """Whether the first record of an object, taken for its header, has values of the columns, and
+    not one of their names."""
+    columns, null = definition.columns, definition.dialect.null
+    names = {folded(name) for name in header}
+    if len(columns) != len(header) or not names.isdisjoint(folded(one.name) for one in columns):
+        return False
     typed = [
         (text, column.data_type)
-        for text, column in zip(texts, columns, strict=True)
+        for text, column in zip(header, columns, strict=True)
         if column.data_type not in _OF_ANY_TEXT and text != null
     ]
-    return bool(typed) and all(_is_value(*one) for one in typed)
-
-
-def _is_value(text: str, data_type: str) -> bool:
     try:
-        convert(pa.array([text]), data_type)
+        for text, data_type in typed:
+            convert(pa.array([text]), data_type)
     except ValueError:
         return False
-    return True
-
-
-def misplaced(header: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The columns that have a name of the header and are another field, where an earlier version
-    took all by their positions: `columns` has one for each name of the header."""
-    there = [folded(name) for name in header]
-    names = [folded(name) for name in columns]
-    return [
-        name
-        for name, mine, at in zip(columns, names, there, strict=True)
-        if mine != at and mine in there
-    ]
+    return bool(typed)
 
 
 def sql_names(names: Sequence[str]) -> str:
