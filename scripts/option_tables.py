@@ -12,30 +12,30 @@ import os
 import re
 import textwrap
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields
 from enum import Enum
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
-from dbt.adapters.mzs3.export.options import KNOWN, CopyOptions
+from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.formats.write.registry import FORMATS
-from dbt.adapters.mzs3.options.values import format_size, option_fields
+from dbt.adapters.mzs3.options.option import Option, options_of
 from dbt.adapters.mzs3.shard import config as shard_config
 from dbt.adapters.mzs3.source import definition as source_definition
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.submit.options import SubmitOptions
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-TABLES: dict[str, type | tuple[type, ...]] = {
+TABLES: dict[str, type] = {
     "the profile": Mzs3Credentials,
     "aws_connections": AwsConnection,
     "spark_submit": SubmitOptions,
-    "copy_to_s3": (CopyOptions, *FORMATS.values()),
+    "copy_to_s3": CopyOptions,
     "persist_shard": shard_config.ShardOptions,
     "s3_csv_source": source_definition.External,
-    "a persist_shard source": shard_config.External,
+    "a persist_shard source": shard_config.ShardSource,
 }
 _FORMATS = [*FORMATS.values()]
 # What no field of a class says, as it depends on which formats there are.
@@ -50,20 +50,29 @@ _TABLE = re.compile(
     r"(<!-- options of ([^:\n]+?)(?:: ([\w ]+))? -->\n).*?(<!-- end -->)", re.DOTALL
 )
 _LINK_TO_PAGE = re.compile(r"\]\((?=[^)#]*\.md)")
-_LEAST_SIZE = 1 << 20
-"""Greater numbers are sizes in bytes."""
 
 
 def rows(name: str) -> Iterator[tuple[str, str, str]]:
     """The key, the default and the meaning of each option that has a text below its field."""
-    found = dict(_OF_FORMATS) if name == "copy_to_s3" else {}
-    for options in table if isinstance(table := TABLES[name], tuple) else (table,):
-        meanings = _texts_below(options)
-        for option in option_fields(options):
-            if option.name in meanings:
-                found[option.name] = _default(option), meanings[option.name]
-    for key in sorted(found, key=KNOWN.index) if name == "copy_to_s3" else found:
-        yield key, *found[key]
+    known = _OF_FORMATS if name == "copy_to_s3" else {}
+    for key, one in _declared(TABLES[name]).items():
+        text = _texts_below(one.owner).get(one.field)
+        if row := known.get(key, (_default(one), text) if text else None):
+            default, meaning = row
+            if one.title and text:
+                meaning = f"{one.title}: {meaning[0].lower()}{meaning[1:]}"
+            yield key, default, meaning
+
+
+def _declared(kind: Any) -> dict[str, Option]:
+    """The options of a class; of dbt's dataclass of profiles, its fields."""
+    plain = {
+        each.name: Option(str, each.default, key=each.name, field=each.name, owner=kind)
+        if each.default_factory is MISSING
+        else Option(str, {}, key=each.name, field=each.name, owner=kind)
+        for each in fields(kind)
+    }
+    return options_of(kind) or plain
 
 
 def updated(page: Path) -> str:
@@ -82,8 +91,8 @@ def updated(page: Path) -> str:
     return _TABLE.sub(table, page.read_text())
 
 
-def _texts_below(options: Any) -> dict[str, str]:
-    """The text below each field of a class, and of those that are nested in it."""
+def _texts_below(options: type) -> dict[str, str]:
+    """The text below each field of a class."""
     found = {}
     [body] = ast.parse(textwrap.dedent(inspect.getsource(options))).body
     assert isinstance(body, ast.ClassDef)
@@ -91,29 +100,27 @@ def _texts_below(options: Any) -> dict[str, str]:
         if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
             text = ast.literal_eval(below.value)
             found[ast.unparse(field.target)] = " ".join(text.split()).removesuffix(".")
-    for nested in (field.default_factory for field in fields(options)):
-        found |= _texts_below(nested) if is_dataclass(nested) else {}
     return found
 
 
-def _default(option: Field[Any]) -> str:
-    value = () if option.default_factory is not MISSING else option.default
-    optional = any(word in str(option.type) for word in ("None", "Optional"))
-    if value is MISSING or (value is None and not optional):
+def _default(one: Option) -> str:
+    if one.shown:
+        return one.shown
+    if one.default is MISSING or one.key == "method":
         return "required"
-    if value is None or value == ():
+    if one.default in (None, (), {}):
         return "none"
-    return f"`{_shown(value)}`" if value != "" else "empty"
+    return f"`{_shown(one)}`" if one.default != "" else "empty"
 
 
-def _shown(value: Any) -> str:
+def _shown(one: Option) -> str:
+    value = one.default
     if isinstance(value, tuple):
         return f"[{', '.join(value)}]"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int) and value >= _LEAST_SIZE:
-        return f"'{format_size(value)}'"
-    return str(value.value if isinstance(value, Enum) else value)
+    spelled = one.spell(value.value if isinstance(value, Enum) else value)
+    return str(spelled) if spelled is value or isinstance(value, Enum) else f"'{spelled}'"
 
 
 if __name__ == "__main__":

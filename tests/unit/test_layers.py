@@ -30,7 +30,7 @@ DOORS = {
 }
 SHIPPED = (
     "arrow",
-    "options/values.py",
+    "options",
     "store",
     "formats",
     "ledger/table_files.py",

@@ -39,8 +39,8 @@ def prefix(s3: MemoryS3) -> Prefix:
 
 def prepared(s3: MemoryS3, mode: OnExisting, single_file: str | None = None) -> Preflight:
     """What a run finds that has looked at the location, with these options."""
-    text = FORMATS["csv"].of({})
-    options = CopyOptions(LOCATION.uri, text, single_file=single_file, on_existing=mode)
+    text = FORMATS["csv"]()
+    options = CopyOptions(LOCATION.uri, format=text, single_file=single_file, on_existing=mode)
     return prepare(prefix(s3), options)
 
 

@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.formats.write.format import PLAIN, ExportFormat, FileWrit
 from dbt.adapters.mzs3.formats.write.registry import FORMATS
 
 EACH = [
-    pytest.param(each.of({"compression": compression}), id=f"{name} {compression}")
+    pytest.param(each(compression), id=f"{name} {compression}")
     for name, each in FORMATS.items()
     for compression in each.stored_as
 ]

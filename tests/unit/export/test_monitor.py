@@ -18,13 +18,13 @@ from dbt.adapters.mzs3.export.history_table import RecordedRun
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.export.progress import Snapshot
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write.parquet import ParquetFormat
 from dbt.adapters.mzs3.rows.batches import RestartReason
 
 EXPORT: Any = SimpleNamespace(
     node="model.shop.orders",
     location=SimpleNamespace(uri="s3://b/p/"),
-    options=CopyOptions("s3://b/p", FORMATS["parquet"].of({}), parts=4, on_existing="overwrite"),
+    options=CopyOptions("s3://b/p", format=ParquetFormat(), parts=4, on_existing="overwrite"),
     as_of=17,
 )
 RESULT = CopyResult(

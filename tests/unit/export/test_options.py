@@ -6,6 +6,7 @@ import pytest
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options, reader_warnings
+from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.format import CsvFormat
 from dbt.adapters.mzs3.formats.write.registry import FORMATS
 
@@ -22,11 +23,11 @@ def problems(**config: Any) -> tuple[str, ...]:
 
 def test_defaults_are_those_of_postgresql_and_the_docs() -> None:
     options = parse()
-    assert options == CopyOptions("s3://b/p", CsvFormat("none"))
-    assert options.max_file_size == 256 * 1024 * 1024
-    assert options.part_size == 8 * 1024 * 1024
-    assert options.max_multi_part_bytes_in_memory == 100 * 1024 * 1024
-    assert options.format == CsvFormat("none", False, ",", '"', '"', "")
+    assert options == CopyOptions("s3://b/p")
+    assert options.sizes.max_file_size == 256 * 1024 * 1024
+    assert options.sizes.part_size == 8 * 1024 * 1024
+    assert options.sizes.max_multi_part_bytes_in_memory == 100 * 1024 * 1024
+    assert options.format == CsvFormat("none", False, CsvDialect(",", '"', '"', ""))
     assert options.parts is None
 
 
@@ -63,13 +64,13 @@ def test_every_option_is_read() -> None:
         "ACL": "bucket-owner-full-control",
     }
     assert "StorageClass" not in options.properties.for_notes()
-    assert options.format == CsvFormat("gzip", True, ";", "'", "\\", "\\N", ("a", "b"))
+    assert options.format == CsvFormat("gzip", True, CsvDialect(";", "'", "\\", "\\N"), ("a", "b"))
     assert (options.aws_connection, options.parts) == ("lake", 7)
-    assert (options.max_file_size, options.part_size) == (1 << 30, 16 << 20)
+    assert (options.sizes.max_file_size, options.sizes.part_size) == (1 << 30, 16 << 20)
 
 
 def test_escape_follows_quote_as_in_postgresql() -> None:
-    assert parse(quote="'").format.escape == "'"
+    assert parse(quote="'").format.dialect.escape == "'"
 
 
 def test_force_quote_takes_one_name_or_a_star() -> None:
@@ -108,9 +109,9 @@ def test_all_problems_are_named_at_once() -> None:
         "max_file_sise is not an option of copy_to_s3; did you mean max_file_size?",
         "parts must be a whole number from 1 to 10000, not 0",
         "header must be true or false, not 'yes'",
-        "aws_connection 'lak' is not in the profile; it has default, lake",
         "part_size must be at least 5MB, which is the least that S3 takes, not 1MB",
         "delimiter must be a single one-byte character",
+        "aws_connection 'lak' is not in the profile; it has default, lake",
     )
 
 

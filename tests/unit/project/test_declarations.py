@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3 import logged
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.options import KNOWN, parse_options
+from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
+from dbt.adapters.mzs3.options.option import options_of
 from dbt.adapters.mzs3.project.declarations import check_declarations
 from dbt.adapters.mzs3.project.sources import source_definition
 from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, parse_shard_source
@@ -143,8 +144,8 @@ def some_of(keys: Any) -> Any:
 
 
 @given(
-    some_of(KNOWN),
-    some_of(ShardOptions.__dataclass_fields__),
+    some_of(options_of(CopyOptions)),
+    some_of(options_of(ShardOptions)),
     some_of(KNOWN_KEYS),
     some_of(["as_of", "validate", "aws_connection", "location"]),
 )

@@ -25,7 +25,7 @@ def test_defaults() -> None:
     found = parse_shard_options(NODE, {"location": "s3://a/b"}, ["default"])
     assert found == ShardOptions("s3://a/b")
     assert (found.mode, found.encoding) == ("diff", "dual")
-    assert found.max_file_size == 128 * 1024 * 1024
+    assert found.sizes.max_file_size == 128 * 1024 * 1024
 
 
 def test_all_problems_of_a_model_come_at_once() -> None:
@@ -164,7 +164,12 @@ def test_all_problems_of_a_source_come_at_once() -> None:
         parse_shard_source("lake.orders", external, [], ["default"])
     text = str(caught.value)
     for problem in (
-        *("4 problems", "as_off is not a key", "as_of must be", "must start with s3://"),
+        *(
+            "4 problems",
+            "as_off is not an option of persist_shard",
+            "as_of must be",
+            "must start with s3://",
+        ),
         "where must be a condition on the shard's columns alone, without a query inside",
     ):
         assert problem in text

@@ -73,7 +73,7 @@ print([list(one)[0].to_pydict() for one in found])
 
 def write_spec(bucket):
     connection = AwsConnection(access_key_id="a", secret_access_key="b")
-    written = FORMATS["csv"].of({})
+    written = FORMATS["csv"]()
     return WriteSpec(connection, bucket, "p/", (ExportedColumn("a"),), written, 100, 100, 100)
 
 

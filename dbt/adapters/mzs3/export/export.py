@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.export.commit.manifest import (
 )
 from dbt.adapters.mzs3.export.commit.preflight import Preflight
 from dbt.adapters.mzs3.export.options import CopyOptions
-from dbt.adapters.mzs3.options.values import MAX_OBJECT_SIZE
+from dbt.adapters.mzs3.options.groups import MAX_OBJECT_SIZE
 from dbt.adapters.mzs3.rows.columns import (
     column_problems,
     exported_columns,
@@ -72,11 +72,11 @@ class Export:
             prefix=self.location.prefix,
             columns=exported_columns(self.schema),
             format=options.format,
-            max_file_size=options.max_file_size
+            max_file_size=options.sizes.max_file_size
             if options.single_file is None
             else MAX_OBJECT_SIZE,
-            part_size=options.part_size,
-            max_bytes_in_memory=options.max_multi_part_bytes_in_memory,
+            part_size=options.sizes.part_size,
+            max_bytes_in_memory=options.sizes.max_multi_part_bytes_in_memory,
             partition_by=self.partition_by,
             first_number=(
                 int(preflight.existing.manifest["first_number"])

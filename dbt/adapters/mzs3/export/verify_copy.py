@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, read_existing
 from dbt.adapters.mzs3.formats.write.format import ExportFormat
 from dbt.adapters.mzs3.formats.write.registry import FORMATS
-from dbt.adapters.mzs3.options.values import ConfigReader
+from dbt.adapters.mzs3.options.option import convert
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
@@ -140,7 +140,7 @@ def _entries(uri: str, existing: Existing) -> list[Entry]:
         options = existing.manifest.get("options", {})
         problems: list[str] = []
         kind = FORMATS[options.get("format", next(iter(FORMATS)))]
-        written = kind.read(ConfigReader(options, problems))
+        written = convert(kind, options, problems)
         if problems:
             raise ValueError("; ".join(problems))
         return [

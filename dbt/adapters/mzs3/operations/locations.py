@@ -30,9 +30,9 @@ from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME, AwsConnection
 from dbt.adapters.mzs3.store.location import (
     S3Location,
+    connection_problems,
     named_location,
     named_target,
-    unknown_connection,
 )
 from dbt.adapters.mzs3.text import counted
 
@@ -49,8 +49,7 @@ def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
     _require_texts(operation, name=name, location=location)
     connections = adapter.config.credentials.connections
     problems = Problems(operation)
-    if name not in connections:
-        problems.found.append(unknown_connection("name", name, connections))
+    problems.found += connection_problems(name, connections, key="name")
     place = named_location(location, problems.found) if location is not None else None
     if queue is not None and (problem := queue_problem(queue)) is not None:
         problems.found.append(f"queue {problem}")

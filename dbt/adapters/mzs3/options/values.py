@@ -6,9 +6,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import Field, fields, is_dataclass
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.text import did_you_mean
@@ -30,33 +29,6 @@ IGNORED = frozenset(
 UNITS = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
 _SIZE = re.compile(r"\s*(\d+)\s*([A-Za-z]*)\s*")
-
-SIZES = ("max_file_size", "part_size", "max_multi_part_bytes_in_memory")
-"""The options of which `upload_problems` tells what is wrong."""
-# What S3 takes as an object, as parts of an upload, and as tags (S3, Categorizing your objects
-# using tags).
-MAX_OBJECT_SIZE = 5 << 40
-MAX_UPLOAD_PARTS = 10_000
-MIN_PART_SIZE, MAX_PART_SIZE = 5 << 20, 5 << 30
-MAX_TAGS = 10
-MAX_TAG_NAME, MAX_TAG_VALUE = 128, 256
-_OF_AWS = "aws:"
-
-
-class Sizes(Protocol):
-    """Options of whoever uploads files; sizes in bytes."""
-
-    @property
-    def max_file_size(self) -> int:
-        """How large a file may grow."""
-
-    @property
-    def part_size(self) -> int:
-        """The size of one part of an upload."""
-
-    @property
-    def max_multi_part_bytes_in_memory(self) -> int:
-        """How much one worker buffers in parts."""
 
 
 class Problems:
@@ -110,15 +82,6 @@ class ConfigReader:
     def note(self, problem: str) -> None:
         """Add a problem, which begins with a key."""
         self.problems.append(f"{self._within}{problem}")
-
-
-def option_fields(options: Any) -> Iterator[Field[Any]]:
-    """The fields of a dataclass of options, in order; a nested dataclass stands for its fields."""
-    for one in fields(options):
-        if is_dataclass(one.default_factory):
-            yield from option_fields(one.default_factory)
-        else:
-            yield one
 
 
 def unknown_keys(given: Iterable[str], known: Sequence[str], materialization: str) -> list[str]:
@@ -227,58 +190,6 @@ def parse_size(value: object) -> int:
     if size < 1:
         raise ValueError(f"must be at least 1 byte, not {value!r}")
     return size
-
-
-def upload_problems(sizes: Sizes, in_memory: int, *, has_part_size: bool = True) -> Iterator[str]:
-    """What is wrong with the sizes of uploads, of which a worker holds so many parts at least.
-
-    `has_part_size` says whether the user has such an option.
-    """
-    times = {2: "twice", 3: "three times"}[in_memory]
-    part_size, shown = sizes.part_size, format_size(sizes.part_size)
-    if part_size < MIN_PART_SIZE:
-        yield f"part_size must be at least 5MB, which is the least that S3 takes, not {shown}"
-    elif part_size > MAX_PART_SIZE:
-        yield f"part_size can be 5GB at most, not {shown}"
-    if sizes.max_file_size > MAX_OBJECT_SIZE:
-        largest = format_size(sizes.max_file_size)
-        yield f"max_file_size can be 5TB at most, which is what S3 takes, not {largest}"
-    elif sizes.max_file_size > max(part_size, MIN_PART_SIZE) * MAX_UPLOAD_PARTS:
-        yield (
-            f"max_file_size {format_size(sizes.max_file_size)} needs more than "
-            f"{MAX_UPLOAD_PARTS} upload parts of {shown}; lower it"
-            + (", or raise part_size" if has_part_size else "")
-        )
-    if sizes.max_multi_part_bytes_in_memory < in_memory * part_size:
-        yield (
-            f"max_multi_part_bytes_in_memory must be at least {times} part_size, which is "
-            f"{shown}; it is {format_size(sizes.max_multi_part_bytes_in_memory)}"
-        )
-
-
-def tag_problems(subject: str, tags: Mapping[str, str]) -> Iterator[str]:
-    """What S3 would not take as an object's tags."""
-    if len(tags) > MAX_TAGS:
-        yield f"{subject} has {len(tags)} tags; S3 takes {MAX_TAGS} for an object"
-    for name, value in tags.items():
-        sound = all(map(_is_of_tags, name + value))
-        if not (sound and 0 < _units(name) <= MAX_TAG_NAME and _units(value) <= MAX_TAG_VALUE):
-            yield (
-                f"{subject} {name!r}: {value!r} is no tag for S3: up to {MAX_TAG_NAME} "
-                f"characters for the name, {MAX_TAG_VALUE} for the value, of letters, digits, "
-                "spaces and + - = . _ : / @"
-            )
-        elif name.startswith(_OF_AWS):
-            yield f"{subject} {name!r}: {value!r}: names that begin with {_OF_AWS} are AWS's own"
-
-
-def _is_of_tags(character: str) -> bool:
-    return character in "+-=._:/@" or unicodedata.category(character)[0] in "LNZ"
-
-
-def _units(text: str) -> int:
-    """How long S3 takes a text of a tag for: it counts in UTF-16."""
-    return len(text.encode("utf-16-le")) // 2
 
 
 def format_size(size: int) -> str:

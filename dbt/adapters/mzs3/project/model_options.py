@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
-from dbt.adapters.mzs3.export.options import KNOWN as OF_EXPORTS
-from dbt.adapters.mzs3.shard.config import KNOWN as OF_SHARDS
+from dbt.adapters.mzs3.export.options import CopyOptions
+from dbt.adapters.mzs3.options.option import options_of
+from dbt.adapters.mzs3.shard.config import ShardOptions
 
 # dbt-athena's and dbt-starrocks', which are nearly spelled as ours.
 _OF_OTHERS = ("partitioned_by", "mv_on_schema_change")
@@ -19,7 +19,7 @@ def export_options(node: Any, manifest: Any) -> dict[str, Any]:
     Keys that are none are left out if a folder of dbt_project.yml has them, unless they are nearly
     spelled as one.
     """
-    return _without_others(node.config.extra, OF_EXPORTS, _set_on_model(node, manifest))
+    return _without_others(node.config.extra, CopyOptions, _set_on_model(node, manifest))
 
 
 def shard_options(node: Any, manifest: Any) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def shard_options(node: Any, manifest: Any) -> dict[str, Any]:
 
     Without dbt's defaults for those that are not given.
     """
-    given = _without_others(node.config.extra, OF_SHARDS, _set_on_model(node, manifest))
+    given = _without_others(node.config.extra, ShardOptions, _set_on_model(node, manifest))
     if "on_schema_change" in node.unrendered_config:
         given["on_schema_change"] = node.config.on_schema_change
     if node.config.column_types:
@@ -35,10 +35,9 @@ def shard_options(node: Any, manifest: Any) -> dict[str, Any]:
     return given
 
 
-def _without_others(
-    given: dict[str, Any], known: Iterable[str], of_model: set[str]
-) -> dict[str, Any]:
+def _without_others(given: dict[str, Any], options: type, of_model: set[str]) -> dict[str, Any]:
     """Without keys of folders that mean nothing here, as those of other adapters and tools."""
+    known = options_of(options)
     return {
         key: value
         for key, value in given.items()

@@ -153,8 +153,8 @@ def compact_shard(
     new = None
     try:
         if plan is not None:
-            doing, size = f"compacting {store.prefix.uri}", request.max_file_size
-            writer = BatchWriter(shard.connection, store.prefix, doing, cancelled, size)
+            doing, sizes = f"compacting {store.prefix.uri}", request.sizes
+            writer = BatchWriter(shard.connection, store.prefix, doing, cancelled, sizes)
             sweeps = before.state.sweeps
             with interruptible(spark, cancelled):
                 new = _merge_batches(spark, store, plan, sweeps, writer, request.parts)

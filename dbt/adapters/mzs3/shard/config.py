@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded, namesakes
+from dbt.adapters.mzs3.options.groups import UploadSizes
+from dbt.adapters.mzs3.options.option import group, option, read
 from dbt.adapters.mzs3.options.values import (
     IGNORED,
-    SIZES,
-    ConfigReader,
-    Problems,
     choice,
     flag,
+    format_size,
     names,
     parse_size,
     text,
-    unknown_keys,
-    upload_problems,
     whole_number,
 )
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
@@ -32,73 +29,21 @@ from dbt.adapters.mzs3.spark.sql import TABLE_FORMATS
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.store.location import (
     S3Location,
-    named_location,
+    connection_problems,
     option_problems,
-    unknown_connection,
+    readable_location,
 )
-from dbt.adapters.mzs3.text import did_you_mean
 
+TYPE = "persist_shard"
+COMPACTION = "compact_shard"
+LATEST = "latest"
 Mode = Literal["diff", "append"]
-MODES: tuple[Mode, ...] = get_args(Mode)
-MAX_FILE_SIZE, PART_SIZE, MAX_IN_MEMORY = 128 << 20, 8 << 20, 100 << 20
-
-
-@dataclass(frozen=True)
-class ShardOptions:
-    """A model's options; sizes in bytes. `column_types` has folded names.
-
-    The text below a field is its row in `docs/options.md`.
-    """
-
-    location: str
-    """`s3://bucket/prefix`, or a SQL expression for one, as of `copy_to_s3`."""
-    aws_connection: str = DEFAULT_NAME
-    """A connection of the profile."""
-    mode: Mode = "diff"
-    """`diff`: the run writes what makes the shard's rows the model's. `append`: it writes all
-    rows as new."""
-    encoding: BatchEncoding = "dual"
-    """`dual`: messages and structured columns. `structured`: columns alone. `codec`: messages
-    alone. Batches of one shard may differ."""
-    on_schema_change: OnSchemaChange = "append_new_columns"
-    """`append_new_columns`, `sync_all_columns`, `ignore` or `fail`: what happens when
-    [columns come and go](persist-shard.md#columns-come-and-go)."""
-    column_defaults: Mapping[str, str] = field(default_factory=dict)
-    """SQL expressions for the values that added columns have in older batches:
-    `{b: 50, c: "'new'"}`."""
-    column_renames: Mapping[str, str] = field(default_factory=dict)
-    """`{old: new}`: the column keeps its values under the new name."""
-    column_types: Mapping[str, Type] = field(default_factory=dict)
-    """Types that Spark lacks, see [types](persist-shard.md#types):
-    `{id: uuid, valid: 'range<date>'}`."""
-    sort_by: tuple[str, ...] = ()
-    """Columns by which each file of a batch is sorted; `compact_shard` sorts from file to file."""
-    max_file_size: int = MAX_FILE_SIZE
-    """How large a file may grow, as of `copy_to_s3`."""
-    part_size: int = PART_SIZE
-    """The size of one S3 upload part, at least `5MB`."""
-    max_multi_part_bytes_in_memory: int = MAX_IN_MEMORY
-    """How much one worker buffers in upload parts, at least three times `part_size`."""
-    parts: int | None = None
-    """How many parts the rows are hashed into, 10,000 at most. Without it, the cluster's default
-    parallelism, but a part of a diff has at least 100,000 changes or about 32 MB, so that few
-    changes are one file; to count them first, Spark shuffles what changed once more."""
-
-
-def parse_shard_options(
-    node: str, config: Mapping[str, Any], connections: Collection[str]
-) -> ShardOptions:
-    """The options in a model's config; raises ConfigError with everything that is wrong."""
-    given = {key: value for key, value in config.items() if key not in IGNORED}
-    problems = unknown_keys(given, KNOWN, "persist_shard")
-    read = ConfigReader(given, problems)
-    options = ShardOptions(**{"location": "", **read.all(_CONVERTERS)})
-    problems += option_problems(given.get("location"))
-    if options.aws_connection not in connections:
-        problems.append(unknown_connection("aws_connection", options.aws_connection, connections))
-    problems += upload_problems(options, in_memory=3)
-    Problems(node, problems).raise_if_any()
-    return options
+SIZES = UploadSizes(max_file_size=128 << 20, parts_in_memory=3)
+_HOUR_MS = 3_600_000
+KEPT_MS = 24 * _HOUR_MS
+_DAY = re.compile(r"[0-9]{8}")
+_LEAST_MS = 10**11  # in 1973; any day without hyphens, and seconds until the year 5138, are less
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 def _expressions(value: Any) -> dict[str, str]:
@@ -149,120 +94,6 @@ def _types_by_name(value: Any) -> dict[str, Type]:
     return {folded(str(name)): parse_type(kind) for name, kind in value.items()}
 
 
-_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
-    "location": text,
-    "aws_connection": text,
-    "mode": choice(MODES),
-    "encoding": choice(BATCH_ENCODINGS),
-    "on_schema_change": choice(POLICIES),
-    "column_defaults": _expressions,
-    "column_renames": _names_by_name,
-    "column_types": _types_by_name,
-    "sort_by": column_names,
-    **dict.fromkeys(SIZES, parse_size),
-    "parts": whole_number(1, MAX_PARTS),
-}
-KNOWN = tuple(_CONVERTERS)
-
-
-TYPE = "persist_shard"
-LATEST = "latest"
-_HOUR_MS = 3_600_000
-_DAY = re.compile(r"[0-9]{8}")
-_LEAST_MS = 10**11  # in 1973; any day without hyphens, and seconds until the year 5138, are less
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
-
-
-@dataclass(frozen=True)
-class External:
-    """The keys of `external`; the text below each is its row in `docs/options.md`."""
-
-    type: str
-    """`persist_shard`."""
-    location: str
-    """The shard's, `s3://bucket/prefix/`."""
-    aws_connection: str = DEFAULT_NAME
-    """A connection of the profile."""
-    as_of: int | str = LATEST
-    """`latest`, milliseconds since 1970, or a timestamp, which is UTC unless it has an offset. A
-    time that the shard has not reached yet, or no longer has, is an error."""
-    where: str | None = None
-    """A condition in SQL on the shard's columns: the source has the rows for which it is true,
-    and [what statistics exclude](persist-shard.md#where) is not fetched."""
-    validate: bool = False
-    """Whether both encodings of each row are [compared](persist-shard.md#validation)."""
-    keep_hours: int = 24
-    """How long the rows of earlier reads stay, for queries that still use them."""
-    file_format: str | None = None
-    """`parquet`, `delta` or `iceberg`: the [format](engines/table-formats.md) of the table in
-    Spark. Without it, that of `spark.sql.sources.default`, by itself Parquet."""
-
-
-_KNOWN = tuple(key.name for key in fields(External))
-KEPT_MS = External.keep_hours * _HOUR_MS
-
-
-@dataclass(frozen=True)
-class ShardSource:
-    """A shard to read as of a time in ms since the epoch, or of its last one if `as_of` is None.
-
-    `columns` are the names of those to read; none is all. `keep_ms` is `keep_hours`. Without a
-    `file_format`, Spark's own default holds.
-    """
-
-    name: str
-    location: S3Location
-    aws_connection: str = External.aws_connection
-    as_of: int | None = None
-    where: str | None = None
-    validate: bool = External.validate
-    columns: tuple[str, ...] = ()
-    keep_ms: int = KEPT_MS
-    file_format: str | None = None
-
-
-def parse_shard_source(
-    name: str,
-    external: Mapping[str, Any],
-    columns: Collection[str],
-    connections: Collection[str],
-) -> ShardSource:
-    """A source's declaration; raises ConfigError with everything that is wrong."""
-    problems = [
-        f"{key} is not a key of a {TYPE} source; {did_you_mean(str(key), _KNOWN)}known are "
-        f"{', '.join(_KNOWN)}"
-        for key in external
-        if key not in _KNOWN
-    ]
-    if (kind := external.get("type")) != TYPE:
-        problems.append(f"type must be {TYPE}, not {kind!r}")
-    read = ConfigReader(external, problems)
-    location = None
-    if external.get("location") is None:
-        problems.append("location is required, such as s3://bucket/prefix/")
-    elif (uri := read("location", text)) is not None:
-        location = named_location(uri, problems)
-    connection = read("aws_connection", text) or External.aws_connection
-    if connection not in connections:
-        problems.append(unknown_connection("aws_connection", connection, connections))
-    options = read.all(
-        {
-            "as_of": moment,
-            "where": condition,
-            "validate": flag,
-            "keep_hours": hours,
-            "file_format": choice(TABLE_FORMATS),
-        }
-    )
-    if problems or location is None:
-        raise ConfigError(f"source {name}", problems)
-    if options.get("as_of") == LATEST:
-        del options["as_of"]
-    if "keep_hours" in options:
-        options["keep_ms"] = options.pop("keep_hours")
-    return ShardSource(name, location, connection, columns=tuple(columns), **options)
-
-
 def hours(value: Any) -> int:
     """A time to keep something, given in hours, at most a year; in ms."""
     return whole_number(0, 24 * 366)(value) * _HOUR_MS
@@ -299,15 +130,115 @@ def moment(value: Any) -> int | str:
     )
 
 
-COMPACTION = "compact_shard"
-_OF_COMPACTIONS: Mapping[str, Callable[[Any], Any]] = {
-    "since": moment,
-    "encoding": choice(BATCH_ENCODINGS),
-    "sort_by": column_names,
-    "keep_hours": hours,
-    "parts": whole_number(1, MAX_PARTS),
-    "max_file_size": parse_size,
-}
+def _moment_or_none(value: Any) -> int | None:
+    return None if (found := moment(value)) == LATEST else int(found)
+
+
+@dataclass(frozen=True)
+class ShardOptions:
+    """A model's options. `column_types` has folded names."""
+
+    location: str = option(text, blank="")
+    """`s3://bucket/prefix`, or a SQL expression for one, as of `copy_to_s3`."""
+    aws_connection: str = option(text, DEFAULT_NAME)
+    """A connection of the profile."""
+    mode: Mode = option(choice(get_args(Mode)), "diff")
+    """`diff`: the run writes what makes the shard's rows the model's. `append`: it writes all
+    rows as new."""
+    encoding: BatchEncoding = option(choice(BATCH_ENCODINGS), "dual")
+    """`dual`: messages and structured columns. `structured`: columns alone. `codec`: messages
+    alone. Batches of one shard may differ."""
+    on_schema_change: OnSchemaChange = option(choice(POLICIES), "append_new_columns")
+    """`append_new_columns`, `sync_all_columns`, `ignore` or `fail`: what happens when
+    [columns come and go](persist-shard.md#columns-come-and-go)."""
+    column_defaults: Mapping[str, str] = option(_expressions, {})
+    """SQL expressions for the values that added columns have in older batches:
+    `{b: 50, c: "'new'"}`."""
+    column_renames: Mapping[str, str] = option(_names_by_name, {})
+    """`{old: new}`: the column keeps its values under the new name."""
+    column_types: Mapping[str, Type] = option(_types_by_name, {})
+    """Types that Spark lacks, see [types](persist-shard.md#types):
+    `{id: uuid, valid: 'range<date>'}`."""
+    sort_by: tuple[str, ...] = option(column_names, ())
+    """Columns by which each file of a batch is sorted; `compact_shard` sorts from file to file."""
+    sizes: UploadSizes = group(UploadSizes, **vars(SIZES))
+    parts: int | None = option(whole_number(1, MAX_PARTS), None)
+    """How many parts the rows are hashed into, 10,000 at most. Without it, the cluster's default
+    parallelism, but a part of a diff has at least 100,000 changes or about 32 MB, so that few
+    changes are one file; to count them first, Spark shuffles what changed once more."""
+
+    def problems(self, given: Mapping[str, Any]) -> list[str]:
+        """What is wrong with the location."""
+        return option_problems(given.get("location"))
+
+
+def parse_shard_options(
+    node: str, config: Mapping[str, Any], connections: Collection[str]
+) -> ShardOptions:
+    """The options in a model's config; raises ConfigError with everything that is wrong."""
+    return read(
+        ShardOptions,
+        {key: value for key, value in config.items() if key not in IGNORED},
+        node,
+        of="persist_shard",
+        check=lambda options: connection_problems(options.aws_connection, connections),
+    )
+
+
+@dataclass(frozen=True)
+class ShardSource:
+    """A source's declaration: a shard to read as of a time in ms since the epoch, or its last one.
+
+    `columns` are the names of those to read; none is all. Without a `file_format`, Spark's own
+    default holds.
+    """
+
+    name: str
+    type: str = option(text, TYPE, shown="required", kw_only=True)
+    """`persist_shard`."""
+    location: S3Location = option(readable_location, blank=S3Location("", ""))
+    """The shard's, `s3://bucket/prefix/`."""
+    aws_connection: str = option(text, DEFAULT_NAME)
+    """A connection of the profile."""
+    as_of: int | None = option(_moment_or_none, None, shown=f"`{LATEST}`")
+    """`latest`, milliseconds since 1970, or a timestamp, which is UTC unless it has an offset. A
+    time that the shard has not reached yet, or no longer has, is an error."""
+    where: str | None = option(condition, None)
+    """A condition in SQL on the shard's columns: the source has the rows for which it is true,
+    and [what statistics exclude](persist-shard.md#where) is not fetched."""
+    validate: bool = option(flag, False)
+    """Whether both encodings of each row are [compared](persist-shard.md#validation)."""
+    keep_ms: int = option(hours, KEPT_MS, key="keep_hours", shown="`24`")
+    """How long the rows of earlier reads stay, for queries that still use them."""
+    file_format: str | None = option(choice(TABLE_FORMATS), None)
+    """`parquet`, `delta` or `iceberg`: the [format](engines/table-formats.md) of the table in
+    Spark. Without it, that of `spark.sql.sources.default`, by itself Parquet."""
+    columns: tuple[str, ...] = ()
+
+    def problems(self, given: Mapping[str, Any]) -> Iterator[str]:
+        """What is missing, or another type."""
+        if given.get("type") != TYPE:
+            yield f"type must be {TYPE}, not {given.get('type')!r}"
+        if "location" not in given:
+            yield "location is required, such as s3://bucket/prefix/"
+
+
+def parse_shard_source(
+    name: str,
+    external: Mapping[str, Any],
+    columns: Collection[str],
+    connections: Collection[str],
+) -> ShardSource:
+    """A source's declaration; raises ConfigError with everything that is wrong."""
+    return read(
+        ShardSource,
+        external,
+        f"source {name}",
+        of=TYPE,
+        check=lambda source: connection_problems(source.aws_connection, connections),
+        name=name,
+        columns=tuple(columns),
+    )
 
 
 @dataclass(frozen=True)
@@ -319,20 +250,24 @@ class CompactionRequest:
     sorted one. Files that no batch names are kept for `keep_ms`.
     """
 
-    since: int | str | None = None
-    encoding: BatchEncoding | None = None
-    sort_by: tuple[str, ...] | None = None
-    keep_ms: int = KEPT_MS
-    parts: int | None = None
-    max_file_size: int = MAX_FILE_SIZE
+    since: int | str | None = option(moment, None)
+    encoding: BatchEncoding | None = option(choice(BATCH_ENCODINGS), None)
+    sort_by: tuple[str, ...] | None = option(column_names, None)
+    keep_ms: int = option(hours, KEPT_MS, key="keep_hours")
+    parts: int | None = option(whole_number(1, MAX_PARTS), None)
+    max_file_size: int = option(parse_size, SIZES.max_file_size, spell=format_size)
+
+    @property
+    def sizes(self) -> UploadSizes:
+        """Those of uploads."""
+        return replace(SIZES, max_file_size=self.max_file_size)
+
+    def problems(self, _: Mapping[str, Any]) -> Iterator[str]:
+        """What S3 would not take."""
+        for problem in self.sizes.problems({}):
+            yield problem.removesuffix(", or raise part_size")  # which is no option here
 
 
 def parse_compaction(arguments: Mapping[str, Any]) -> CompactionRequest:
     """The request in a run-operation's arguments; raises ConfigError with all problems."""
-    problems: list[str] = []
-    options = ConfigReader(arguments, problems).all(_OF_COMPACTIONS)
-    written = ShardOptions("", max_file_size=options.get("max_file_size", MAX_FILE_SIZE))
-    problems += upload_problems(written, in_memory=3, has_part_size=False)
-    Problems(COMPACTION, problems).raise_if_any()
-    kept = {"keep_ms": options.pop("keep_hours")} if "keep_hours" in options else {}
-    return CompactionRequest(**options, **kept)
+    return read(CompactionRequest, arguments, COMPACTION, of=COMPACTION)

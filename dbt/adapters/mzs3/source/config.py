@@ -22,12 +22,12 @@ from dbt.adapters.mzs3.formats.read.format import (
     SKIP_OBJECT,
     Reading,
 )
+from dbt.adapters.mzs3.options.groups import tag_problems
 from dbt.adapters.mzs3.options.values import (
     ConfigReader,
     choice,
     member,
     parse_size,
-    tag_problems,
     whole_number,
 )
 from dbt.adapters.mzs3.store.location import S3Location, parse_location

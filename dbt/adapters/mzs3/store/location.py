@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.errors import ConfigError
@@ -132,19 +132,20 @@ def option_problems(given: object) -> list[str]:
     return []
 
 
-def unknown_connection(key: str, name: str, known: Collection[str]) -> str:
+def connection_problems(
+    name: str, known: Collection[str], key: str = "aws_connection"
+) -> Iterator[str]:
     """The problem of a connection that the profile does not have."""
-    return f"{key} {name!r} is not in the profile; it has {', '.join(sorted(known))}"
+    if name not in known:
+        yield f"{key} {name!r} is not in the profile; it has {', '.join(sorted(known))}"
 
 
 def named_target(
     operation: str, connections: Mapping[str, AwsConnection], name: str, location: str | None
 ) -> tuple[AwsConnection, S3Location]:
     """What a run-operation is given. Raises ConfigError with the problems of both."""
-    problems: list[str] = []
+    problems = [*connection_problems(name, connections)]
     parsed = named_location(location, problems)
-    if name not in connections:
-        problems.insert(0, unknown_connection("aws_connection", name, connections))
     if problems or parsed is None:
         raise ConfigError(operation, problems)
     return connections[name], parsed

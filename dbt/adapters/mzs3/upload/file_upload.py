@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
-from dbt.adapters.mzs3.options.values import MAX_UPLOAD_PARTS
+from dbt.adapters.mzs3.options.groups import MAX_UPLOAD_PARTS
 from dbt.adapters.mzs3.store.client import recent_s3_client
 from dbt.adapters.mzs3.store.failures import AwsFailure, explained
 from dbt.adapters.mzs3.store.location import S3Location

@@ -13,6 +13,7 @@ from support.s3.readable import PREFIX, Body, ReadableS3
 
 from dbt.adapters.mzs3.export.verify_copy import CHUNK_BYTES, ObjectFile, content_of
 from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.options.option import convert
 from dbt.adapters.mzs3.store import reader
 from dbt.adapters.mzs3.store.body import TransportError
 
@@ -40,7 +41,8 @@ def parquet(rows):
 def content(stored, name="part-0000-0001.csv", s3=None, **options):
     s3 = s3 or ReadableS3()
     s3.objects[PREFIX + name] = stored
-    written = FORMATS["parquet" if name.endswith(".parquet") else "csv"].of(options).of_file(name)
+    kind = FORMATS["parquet" if name.endswith(".parquet") else "csv"]
+    written = convert(kind, options, []).of_file(name)
     return content_of(ObjectFile(s3.prefix, s3.listed(name)), written)
 
 

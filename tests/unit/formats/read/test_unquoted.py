@@ -163,5 +163,5 @@ def test_one_problem_is_told_once(external: dict[str, str], problem: str) -> Non
 
 
 def test_an_export_has_quotes() -> None:
-    export = CsvExport.of({"quote": ""})
+    export = CsvExport(dialect=CsvDialect(quote="", escape="")).dialect
     assert list(export.problems()) == ["quote must be a single one-byte character"]

@@ -11,8 +11,6 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVa
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.options.values import ConfigReader, choice
-
 # Large enough for Arrow's speed, small enough for a worker's memory.
 PIECE_BYTES = 8 << 20
 
@@ -165,8 +163,7 @@ class StoredAs(NamedTuple):
 class ExportFormat(Format):
     """A format of `copy_to_s3` with its options; `registry.FORMATS` has them all.
 
-    Its fields are the options of models under the names that users give them, and hold texts,
-    flags, numbers and tuples of texts.
+    Its fields are options of models, and hold texts, flags, numbers and tuples of texts.
     """
 
     name: ClassVar[str]
@@ -175,28 +172,11 @@ class ExportFormat(Format):
     """What people call it."""
     stored_as: ClassVar[Mapping[str, StoredAs]]
     """By the value of the option `compression`, the default first."""
-    options: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
-    """The options of this format alone, with what converts their values or raises ValueError."""
     reading_options: ClassVar[tuple[str, ...]] = ()
-    """Those of them that a reader has to know."""
+    """Its own options that a reader has to know."""
 
     compression: str
-
-    @classmethod
-    def read(cls, config: ConfigReader) -> ExportFormat:
-        """The format as a config asks for it; values that are wrong are noted and left out."""
-        converters = {"compression": choice(tuple(cls.stored_as)), **cls.options}
-        return cls.of(config.all(converters))
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> ExportFormat:
-        """The format with these options; the others have their defaults."""
-        return cls(**{"compression": next(iter(cls.stored_as)), **given})
-
-    def own_config(self) -> dict[str, Any]:
-        """The options of this format alone, as a config spells them; `read` reads them back."""
-        values = ((key, getattr(self, key)) for key in self.options)
-        return {key: list(v) if isinstance(v, tuple) else v for key, v in values}
+    """An option of each format, which says its default and what it can be."""
 
     @property
     def stored(self) -> StoredAs:
@@ -209,10 +189,6 @@ class ExportFormat(Format):
             if name.endswith(stored.suffix):
                 return replace(self, compression=compression)
         return self
-
-    def problems(self) -> Iterable[str]:
-        """What is wrong with the options, beside what `options` have found in each."""
-        return ()
 
     def column_problems(
         self, names: Sequence[str], parts: Iterable[tuple[str, str]]

@@ -21,6 +21,8 @@ from dbt.adapters.mzs3.formats.write.format import (
     Sink,
     StoredAs,
 )
+from dbt.adapters.mzs3.options.option import option
+from dbt.adapters.mzs3.options.values import choice
 
 # About what a footer has for one column of one row group, unless statistics are long texts.
 _FOOTER_BYTES = 112
@@ -45,6 +47,8 @@ class ParquetFormat(ExportFormat):
         ("snappy", "none", "gzip", "zstd", "lz4"),
         StoredAs(".parquet", "application/vnd.apache.parquet"),
     )
+
+    compression: str = option(choice(tuple(stored_as)), "snappy", after="format")
 
     def column_problems(
         self, names: Sequence[str], parts: Iterable[tuple[str, str]]

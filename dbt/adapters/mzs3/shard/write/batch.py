@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn
+from dbt.adapters.mzs3.options.groups import UploadSizes
 from dbt.adapters.mzs3.shard.batch.write import BatchFormat, BatchLayout
-from dbt.adapters.mzs3.shard.config import MAX_FILE_SIZE, MAX_IN_MEMORY, PART_SIZE
+from dbt.adapters.mzs3.shard.config import SIZES
 from dbt.adapters.mzs3.shard.rows import DIFF
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
@@ -44,9 +45,7 @@ class BatchWriter:
     prefix: Prefix
     doing: str
     cancelled: threading.Event | None = None
-    max_file_size: int = MAX_FILE_SIZE
-    part_size: int = PART_SIZE
-    max_bytes_in_memory: int = MAX_IN_MEMORY
+    sizes: UploadSizes = SIZES
 
     def require_not_cancelled(self) -> None:
         """Raises ShardError once the run was cancelled."""
@@ -74,9 +73,9 @@ def write_batch(
         prefix=prefix.key(f"{BATCHES}{batch.moment}-{uuid.uuid4().hex[:12]}/"),
         columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
         format=BatchFormat(BatchLayout(kinds, batch.encoding), names),
-        max_file_size=writer.max_file_size,
-        part_size=writer.part_size,
-        max_bytes_in_memory=writer.max_bytes_in_memory,
+        max_file_size=writer.sizes.max_file_size,
+        part_size=writer.sizes.part_size,
+        max_bytes_in_memory=writer.sizes.max_multi_part_bytes_in_memory,
     )
     files: Sequence[PendingFile] | None = ()
     lost: UploadReaper | None = None

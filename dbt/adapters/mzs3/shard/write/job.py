@@ -136,15 +136,12 @@ def _write_once(run: ShardRun, *, warns: bool) -> PersistResult:
 
 
 def _writer(run: ShardRun, store: StateStore) -> BatchWriter:
-    options = run.options
     return BatchWriter(
         run.shard.connection,
         store.prefix,
         f"{run.node}: writing to {store.prefix.uri}",
         run.cancelled,
-        options.max_file_size,
-        options.part_size,
-        options.max_multi_part_bytes_in_memory,
+        run.options.sizes,
     )
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dbt.adapters.mzs3.options.option import option
+from dbt.adapters.mzs3.options.values import text
+
 
 @dataclass(frozen=True)
 class CsvDialect:
@@ -13,12 +16,18 @@ class CsvDialect:
     newline ends a record.
     """
 
-    delimiter: str = ","
-    quote: str = '"'
-    escape: str = '"'
-    null: str = ""
+    delimiter: str = option(text, ",", formats=("csv",), pinned=True)
+    """What separates fields: one one-byte character."""
+    quote: str = option(text, '"', formats=("csv",), pinned=True)
+    """What encloses fields: one one-byte character. Of a source, `''`: nothing does, and [each
+    line is a record](s3-csv-source/reading.md#without-quotes)."""
+    escape: str = option(text, '"', like="quote", formats=("csv",))
+    """What is before a quote inside: one one-byte character. Without it, `quote`; a source
+    supports no other."""
+    null: str = option(text, "", formats=("csv",), pinned=True)
+    """The unquoted text that stands for NULL; an export quotes a value that equals it."""
 
-    def problems(self, *, may_lack_quote: bool = False) -> list[str]:
+    def problems(self, _: object = None, *, may_lack_quote: bool = False) -> list[str]:
         """All that PostgreSQL's COPY would refuse, in words like its own; none if it is usable.
 
         An escape that is the quote has no problems of its own.
@@ -33,7 +42,7 @@ class CsvDialect:
         ]
         # No text of PostgreSQL's can hold one, and no source reads one.
         found += [
-            f"{name} cannot hold a NUL byte" for name, text in vars(self).items() if "\0" in text
+            f"{name} cannot hold a NUL byte" for name, value in vars(self).items() if "\0" in value
         ]
         newlines = {"\n", "\r"}
         marks = {"delimiter": self.delimiter, "quote": self.quote}

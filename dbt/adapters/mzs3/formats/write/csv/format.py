@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -20,7 +20,8 @@ from dbt.adapters.mzs3.formats.write.format import (
     Sink,
     StoredAs,
 )
-from dbt.adapters.mzs3.options.values import flag, names_or_all, text
+from dbt.adapters.mzs3.options.option import group, option
+from dbt.adapters.mzs3.options.values import choice, flag, names_or_all
 
 
 @dataclass(frozen=True)
@@ -37,42 +38,14 @@ class CsvFormat(ExportFormat):
         "gzip": StoredAs(".csv.gz", "application/gzip"),
         "zstd": StoredAs(".csv.zst", "application/zstd"),
     }
-    options: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        "header": flag,
-        "delimiter": text,
-        "quote": text,
-        "escape": text,
-        "null": text,
-        "force_quote": names_or_all,
-    }
     reading_options = ("header", "delimiter", "quote", "escape", "null")
 
-    header: bool = False
-    """CSV: a header line in every file."""
-    delimiter: str = CsvDialect.delimiter
-    """CSV: one one-byte character."""
-    quote: str = CsvDialect.quote
-    """CSV: one one-byte character."""
-    escape: str = CsvDialect.escape
-    """CSV: one one-byte character. Without it, `quote`."""
-    null: str = CsvDialect.null
-    """CSV: how NULL is written; a value that equals it is quoted."""
-    force_quote: tuple[str, ...] = ()
-    """CSV: a list of columns whose values are always quoted, or `'*'`."""
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> ExportFormat:
-        """As `ExportFormat.of`; the escape is the quote by default, as in PostgreSQL."""
-        return super().of({"escape": given.get("quote", cls.escape), **given})
-
-    @property
-    def dialect(self) -> CsvDialect:
-        """The four characters and texts that are the dialect."""
-        return CsvDialect(self.delimiter, self.quote, self.escape, self.null)
-
-    def problems(self) -> Iterable[str]:
-        """What PostgreSQL would refuse."""
-        return self.dialect.problems()
+    compression: str = option(choice(tuple(stored_as)), "none", after="format")
+    header: bool = option(flag, False)
+    """A header line in every file."""
+    dialect: CsvDialect = group(CsvDialect)
+    force_quote: tuple[str, ...] = option(names_or_all, ())
+    """A list of columns whose values are always quoted, or `'*'`."""
 
     def column_problems(
         self, names: Sequence[str], parts: Iterable[tuple[str, str]]
