@@ -59,10 +59,10 @@ class CatalogAdapter(SparkAdapter):
         self, database: str | None, schema: str, identifier: str
     ) -> BaseRelation | None:
         """The relation, if there is one."""
-        found: BaseRelation | None = super().get_relation(
+        relation: BaseRelation | None = super().get_relation(
             None, self.schema_in(database, schema), identifier
         )
-        return found
+        return relation
 
     def functions_in(self, schema_relation: BaseRelation) -> Iterator[BaseRelation]:
         """The project's functions that the schema has."""
@@ -113,8 +113,8 @@ class CatalogAdapter(SparkAdapter):
     def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:
         """As dbt-spark's, but without a number of 0 rows, which Spark also reports for unknown."""
         for column in super()._get_columns_for_catalog(relation):
-            known = column.get(f"{_ROWS}value") != 0
-            yield {key: value for key, value in column.items() if known or _ROWS not in key}
+            is_known = column.get(f"{_ROWS}value") != 0
+            yield {key: value for key, value in column.items() if is_known or _ROWS not in key}
 
     def get_filtered_catalog(
         self, relation_configs: Any, used_schemas: Any, relations: Any = None

@@ -252,13 +252,13 @@ class Mzs3Adapter(CatalogAdapter):
         """After a node: fails it if dbt takes one of its warnings for an error. If it fails after
         its commit, as by a post-hook, the error says what is there."""
         failure, committed = sys.exc_info()[1], self.connections.node.committed
-        told = [*self.connections.node.warnings.errors]
+        lines = [*self.connections.node.warnings.errors]
         why = "its post-hook failed or was cut off" if failure else AS_ERRORS
-        if committed is not None and (failure or told):
-            told.append(committed_all_the_same(config.model.unique_id, why, committed))
-        if not told:
+        if committed is not None and (failure or lines):
+            lines.append(committed_all_the_same(config.model.unique_id, why, committed))
+        if not lines:
             return
-        text = "\n".join(told)
+        text = "\n".join(lines)
         if self.connections.get_thread_connection().handle.cancelled.is_set():
             self.connections.remains.say(text)  # as dbt does not show the error
         if failure is None:
@@ -313,8 +313,8 @@ class Mzs3Adapter(CatalogAdapter):
     @classmethod
     def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
         """`double` where a value has decimals; else, for large integers, as for integers."""
-        found: str = super().convert_number_type(agate_table, col_idx)
-        return cls.convert_integer_type(agate_table, col_idx) if found == "bigint" else found
+        kind: str = super().convert_number_type(agate_table, col_idx)
+        return cls.convert_integer_type(agate_table, col_idx) if kind == "bigint" else kind
 
     @available.parse(lambda *_args, **_kwargs: True)
     def has_session(self) -> bool:
@@ -360,15 +360,15 @@ class Mzs3Adapter(CatalogAdapter):
 
     def _problems_of_jobs(self) -> list[str]:
         """Submits a job, and says which schemas of the server it does not see."""
-        _, there = self.execute("show schemas", fetch=True)
+        _, on_server = self.execute("show schemas", fetch=True)
         with as_dbt_errors(), runner_for(self.config.credentials) as runner:
-            here = runner.run(Call(schema_names, {}), "dbt debug")
-        if missing := sorted({str(row[0]) for row in there.rows} - {*here}):
+            in_job = runner.run(Call(schema_names, {}), "dbt debug")
+        if missing := sorted({str(row[0]) for row in on_server.rows} - {*in_job}):
             return [
                 f"jobs of spark-submit do not see {', '.join(missing)}, which the server has: "
                 "they have another metastore; spark_submit.conf must name the server's"
             ]
-        logger.info(f"  spark-submit: a job ran, and sees the server's {len(here)} schemas")
+        logger.info(f"  spark-submit: a job ran, and sees the server's {len(in_job)} schemas")
         return []
 
     @classmethod

@@ -29,16 +29,16 @@ AS_ERRORS = "a warning is an error here, by --warn-error or warn_error_options"
 
 def _message_type() -> Any:
     """A protobuf message like dbt's own, whose data is a JSON object instead of fixed fields."""
-    theirs, data = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR, struct_pb2.Struct.DESCRIPTOR
+    template, data = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR, struct_pb2.Struct.DESCRIPTOR
     file = descriptor_pb2.FileDescriptorProto(
         name="dbt_mzs3/copy_log_event.proto", package="dbt_mzs3", syntax="proto3"
     )
-    file.dependency.extend([theirs.file.name, data.file.name])
+    file.dependency.extend([template.file.name, data.file.name])
     message = file.message_type.add()
-    theirs.CopyToProto(message)
+    template.CopyToProto(message)
     message.name = "CopyLogEventMsg"
     message.field[1].type_name = f".{data.full_name}"
-    pool = theirs.file.pool
+    pool = template.file.pool
     pool.AddSerializedFile(file.SerializeToString())
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("dbt_mzs3.CopyLogEventMsg"))
 

@@ -137,11 +137,11 @@ def job_response(result: Any) -> AdapterResponse:
 def committed_all_the_same(node: str, why: str, result: Committed) -> str:
     """The error of a node that fails after its commit: what is there, and what to do."""
     if isinstance(result, CopyResult):
-        there, again = "the export is complete and stays", "exports once more"
+        state, again = "the export is complete and stays", "exports once more"
     else:
-        there = "the batch is in the shard and stays"
+        state = "the batch is in the shard and stays"
         again = "writes what has changed since, or all rows with mode: append"
     return (
-        f"{node}: {why}, after the commit: {there} (COPY {result.rows}, {result.manifest}). A new "
+        f"{node}: {why}, after the commit: {state} (COPY {result.rows}, {result.manifest}). A new "
         f"run of the model {again}"
     )

@@ -48,8 +48,8 @@ def load(code: bytes, data: bytes) -> Any:
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
-            found = ours.get((module, name))
-            return super().find_class(module, name) if found is None else found
+            own = ours.get((module, name))
+            return super().find_class(module, name) if own is None else own
 
     return Unpickler(io.BytesIO(data)).load()
 

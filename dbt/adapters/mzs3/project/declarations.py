@@ -49,9 +49,9 @@ def check_declarations(
 def refuse_to_build_sources(args: Any) -> None:
     """Raises DbtRuntimeError for `dbt build --resource-type source`, where dbt has nothing to run
     sources with, and says no more than that it is an internal error."""
-    asked = {*(getattr(args, "RESOURCE_TYPES", None) or ())}
-    asked -= {*(getattr(args, "EXCLUDE_RESOURCE_TYPES", None) or ())}
-    if getattr(args, "which", None) == "build" and asked == {"source"}:
+    selected = {*(getattr(args, "RESOURCE_TYPES", None) or ())}
+    selected -= {*(getattr(args, "EXCLUDE_RESOURCE_TYPES", None) or ())}
+    if getattr(args, "which", None) == "build" and selected == {"source"}:
         raise DbtRuntimeError(
             "dbt build does not run sources, which --resource-type source asks for: leave it out. "
             f"Sources of type {TYPE} are ingested before what reads them, or by themselves with "

@@ -70,8 +70,8 @@ class SessionCursor:
         with self._readable_failures():
             self._rows = None
             text = sql.strip().removesuffix(";")
-            found = _VERB.match(COMMENTS.sub("", text, count=1))
-            self.verb = found.group().upper() if found else None
+            verb = _VERB.match(COMMENTS.sub("", text, count=1))
+            self.verb = verb.group().upper() if verb else None
             bound, values = (text, None) if bindings is None else bind(text, bindings)
             self._frame = self._connection.session.sql(bound, args=values)
 

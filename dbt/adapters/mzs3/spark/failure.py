@@ -124,9 +124,9 @@ def _brief(text: str) -> str:
 def readable(exc: Exception) -> Mzs3Error:
     """As `explain`, for the failure of a statement: without its plan, and without its text."""
     # PySpark keeps the messages of Java's causes apart.
-    said = f"{exc}\n{getattr(exc, '_stackTrace', '')}"
+    text = f"{exc}\n{getattr(exc, '_stackTrace', '')}"
     for sign, cause in _CAUSES.items():
-        if sign in said:
+        if sign in text:
             return SparkJobError(cause)
     error = explain(exc)
     if type(error) is not SparkJobError:

@@ -241,8 +241,8 @@ def output_hint() -> str:
         return "the output of Spark above"
     if not isinstance(_output, Path):
         return "what Spark says where dbt keeps a log file, beside which is Spark's"
-    here = Path.cwd()
-    return str(_output.relative_to(here) if _output.is_relative_to(here) else _output)
+    cwd = Path.cwd()
+    return str(_output.relative_to(cwd) if _output.is_relative_to(cwd) else _output)
 
 
 @contextmanager

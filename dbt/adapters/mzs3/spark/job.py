@@ -86,17 +86,17 @@ def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[st
     except Mzs3Error:
         raise
     except Exception as exc:
-        said = "".join(traceback.format_exception_only(exc)).strip()
+        text = "".join(traceback.format_exception_only(exc)).strip()
         if isinstance(exc, SPARK_FAILURES):
             error = readable(exc)
             if type(error) is not SparkJobError:
                 raise error from exc
-            said = str(error)
+            text = str(error)
         frames = traceback.extract_tb(exc.__traceback__)
         if not (ours := [frame for frame in frames if frame.filename == name]):
-            raise SparkJobError(f"{name}: {said}") from exc
+            raise SparkJobError(f"{name}: {text}") from exc
         where = f"in {name}, line {ours[-1].lineno}: {ours[-1].line}"
-        raise SparkJobError(f"{said}\n  {where}") from exc
+        raise SparkJobError(f"{text}\n  {where}") from exc
     finally:
         linecache.cache.pop(name, None)
     return scope.get("result")
@@ -155,8 +155,8 @@ def _is_shipped(module: str) -> bool:
 def _code_of(names: frozenset[tuple[str, str]]) -> bytes:
     """A dict of the functions and classes by module and name, pickled by value."""
     ship_executor_code()
-    found = {
+    by_name = {
         (module, name): functools.reduce(getattr, name.split("."), sys.modules[module])
         for module, name in names
     }
-    return bytes(cloudpickle.dumps(found))
+    return bytes(cloudpickle.dumps(by_name))

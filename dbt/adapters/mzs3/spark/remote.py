@@ -175,9 +175,9 @@ def open_session(
         close(session)
         if not isinstance(exc, PySparkException):
             raise
-        said = str(explain(exc))
-        hint = _tls_hint(builder) if said == GONE else ""
-        raise SparkJobError(f"{address}: {said}{hint}") from exc
+        reason = str(explain(exc))
+        hint = _tls_hint(builder) if reason == GONE else ""
+        raise SparkJobError(f"{address}: {reason}{hint}") from exc
     watch("connect", _OwnTasks(), executor_timeout)
     ship_executor_code()
     return session
@@ -187,8 +187,8 @@ def _configure(session: SparkSession, parameters: Mapping[str, str]) -> None:
     """Sets those that can be set at run time, by two requests; PySpark makes two for each."""
     from pyspark.sql.connect.proto import ConfigRequest, KeyValue
 
-    asked = ConfigRequest.IsModifiable(keys=[*parameters])
-    answer = session.client.config(ConfigRequest.Operation(is_modifiable=asked))
+    request = ConfigRequest.IsModifiable(keys=[*parameters])
+    answer = session.client.config(ConfigRequest.Operation(is_modifiable=request))
     can = [key for key, modifiable in answer.pairs if modifiable == "true"]
     pairs = [KeyValue(key=key, value=parameters[key]) for key in can]
     answer = session.client.config(ConfigRequest.Operation(set=ConfigRequest.Set(pairs=pairs)))
@@ -269,8 +269,8 @@ def _limit_retries(session: SparkSession, **limits: Any) -> None:
 def close(*sessions: SparkSession) -> None:
     """The server drops these sessions; safe to repeat."""
     with _lock:
-        known = [one for one in sessions if _running.pop(_connect(one).session_id, None)]
-    at_once(partial(_end, one) for one in known)
+        open_sessions = [one for one in sessions if _running.pop(_connect(one).session_id, None)]
+    at_once(partial(_end, one) for one in open_sessions)
 
 
 def tasks_of(session: SparkSession) -> tuple[int, int] | None:

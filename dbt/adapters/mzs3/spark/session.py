@@ -170,10 +170,10 @@ class LocalScheduler:
     def waiting(self) -> dict[Hashable, int]:
         """How many tasks of its last attempt have ended of each stage that is not finished."""
         tracker = self._context.statusTracker()
-        found = map(tracker.getStageInfo, tracker.getActiveStageIds())
+        stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
         return {
             (stage.stageId, stage.currentAttemptId): stage.numCompletedTasks + stage.numFailedTasks
-            for stage in found
+            for stage in stages
             if stage is not None
         }
 
@@ -208,21 +208,21 @@ def require_capacity(spark: SparkSession) -> None:
     try:
         workers = _workers(context)
         cores = context.getConf().get("spark.executor.cores", "1")
-        asked = Size(context._jsc.sc().executorMemory(), int(cores))
+        needed = Size(context._jsc.sc().executorMemory(), int(cores))
     except _OTHER_SPARK:
         return
-    if (problem := lack_of_capacity(asked, workers)) is not None:
+    if (problem := lack_of_capacity(needed, workers)) is not None:
         raise SparkJobError(f"no worker of {master} can take an executor: {problem}")
 
 
-def lack_of_capacity(asked: Size, workers: Sequence[Size]) -> str | None:
-    """The request and what workers have, in words; None where one fits, or there is no worker."""
-    if not workers or any(w.memory >= asked.memory and w.cores >= asked.cores for w in workers):
+def lack_of_capacity(needed: Size, workers: Sequence[Size]) -> str | None:
+    """The request and what workers have, in words; None if one fits, or if there is none."""
+    if not workers or any(w.memory >= needed.memory and w.cores >= needed.cores for w in workers):
         return None
-    there = ", ".join(f"{w.memory} MB and {w.cores} core(s)" for w in sorted(set(workers))[-3:])
+    offered = ", ".join(f"{w.memory} MB and {w.cores} core(s)" for w in sorted(set(workers))[-3:])
     return (
-        f"spark.executor.memory and spark.executor.cores ask for {asked.memory} MB and "
-        f"{asked.cores} core(s), and a worker has {there}. Ask for less in "
+        f"spark.executor.memory and spark.executor.cores ask for {needed.memory} MB and "
+        f"{needed.cores} core(s), and a worker has {offered}. Ask for less in "
         "server_side_parameters, or start larger workers; with executor_timeout: 0 dbt waits for "
         "them"
     )

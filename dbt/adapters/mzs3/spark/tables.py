@@ -67,9 +67,9 @@ def _empty_frame(spark: SparkSession, rows: Any) -> DataFrame:
             "the model returned a pandas DataFrame without rows and columns; give it columns, "
             "of which a table can be made: pandas.DataFrame({'id': pandas.Series(dtype='int64')})"
         )
-    found = pa.Schema.from_pandas(rows, preserve_index=False)
+    schema = pa.Schema.from_pandas(rows, preserve_index=False)
     typed = [
-        pa.field(one.name, pa.string()) if pa.types.is_null(one.type) else one for one in found
+        pa.field(one.name, pa.string()) if pa.types.is_null(one.type) else one for one in schema
     ]
     return spark.createDataFrame([], from_arrow_schema(pa.schema(typed), False))
 

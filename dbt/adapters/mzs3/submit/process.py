@@ -222,8 +222,8 @@ class Submission:
 
     def _keep_log(self) -> None:
         assert self._process.stdout is not None
-        with java_output() as file, self._process.stdout as said:
-            for line in said:
+        with java_output() as file, self._process.stdout as output:
+            for line in output:
                 kept = without(self._plan.secrets, line.decode(errors="replace"))
                 if not _FRAME.match(kept):
                     self._last.append(kept.rstrip())
