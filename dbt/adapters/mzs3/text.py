@@ -56,9 +56,13 @@ def operation_command(operation: str, arguments: str) -> str:
     return f"dbt run-operation {operation} --args '{{{escaped}}}'"
 
 
+SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+"""Each 1024 of the one before."""
+
+
 def shown_bytes(size: float) -> str:
-    """`48 B`, `1.4 GB` or `512 MB`; units are powers of 1024, as in options."""
-    return _scaled(size, 1024, ("B", "kB", "MB", "GB", "TB", "PB", "EB"))
+    """`48 B`, `1.4 GB` or `512 MB`."""
+    return _scaled(size, 1024, SIZE_UNITS)
 
 
 def shown_count(count: float) -> str:
@@ -81,6 +85,16 @@ def shown_duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def largest_units(seconds: int) -> list[tuple[int, str]]:
+    """The two largest units of a time, such as 3 `min` and 12 `s`; of seconds alone just them."""
+    parts: list[tuple[int, str]] = []
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, seconds = divmod(seconds, size)
+        if count or parts or unit == "s":
+            parts.append((count, unit))
+    return parts[:2]
 
 
 def shown_at(moment: int) -> str:

@@ -28,7 +28,7 @@ def test_skipped_objects_are_told_where_there_are_any():
         (1, 1, 1, "1 object (1 B) waits for the next run"),
         (7, 1023, 1, "7 objects (1023 B) wait for the next run"),
         (7, 13_107_200, 2, "7 objects (12.5 MB) wait: about 2 more runs"),
-        (7, 1 << 41, 7, "7 objects (2.0 TB) wait: about 7 more runs"),
+        (7, 1 << 41, 7, "7 objects (2 TB) wait: about 7 more runs"),
     ],
 )
 def test_the_line_says_how_much_waits(objects, size, runs, text):

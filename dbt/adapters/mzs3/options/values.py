@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.text import did_you_mean
+from dbt.adapters.mzs3.text import SIZE_UNITS, did_you_mean
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Enum)
@@ -26,7 +26,7 @@ IGNORED = frozenset(
     }
 )
 
-UNITS = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+UNITS = {unit: 1 << 10 * power for power, unit in enumerate(SIZE_UNITS[:5])}
 
 _SIZE = re.compile(r"\s*(\d+)\s*([A-Za-z]*)\s*")
 

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.mzs3.options.values import UNITS
-from dbt.adapters.mzs3.text import counted, operation_command
+from dbt.adapters.mzs3.text import counted, operation_command, shown_bytes
 
 
 @dataclass(frozen=True)
@@ -38,18 +37,12 @@ class IngestReport:
             f"{self.rejected} rejected) in {self.seconds:.1f}s"
         )
         if self.waiting_objects:
-            what = f"{counted(self.waiting_objects, 'object')} ({size_text(self.waiting_bytes)})"
+            what = f"{counted(self.waiting_objects, 'object')} ({shown_bytes(self.waiting_bytes)})"
             verb = "waits" if self.waiting_objects == 1 else "wait"
             line += f"; {what} {verb}"
             more = self.waiting_runs
             line += " for the next run" if more == 1 else f": about {more} more runs"
         return line
-
-
-def size_text(size: int) -> str:
-    """The size as people read it: one decimal of the largest unit it has one of."""
-    unit = next((unit for unit in reversed(UNITS) if size >= UNITS[unit]), "B")
-    return f"{size} B" if unit == "B" else f"{size / UNITS[unit]:.1f} {unit}"
 
 
 def _ignore(text: str) -> None:

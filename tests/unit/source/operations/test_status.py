@@ -26,7 +26,7 @@ def test_the_table_has_a_line_for_each_source_and_errors_below():
         "last event",
         "-----------  --------------  -------  -------  -------------  ---------  -----  ------  "
         "--------------------",
-        "lake.items   in error              1        2         2.0 kB          2  1d 2h       1  "
+        "lake.items   in error              1        2           2 kB          2  1d 2h       1  "
         "2026-01-02 03:04:05Z",
         "lake.new     never ingested        0        0              -          -      -       0  "
         "-",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timezone
 
-from dbt.adapters.mzs3.text import shown_bytes, shown_count
+from dbt.adapters.mzs3.text import largest_units, shown_bytes, shown_count
 
 NBSP = "\u00a0"
 MISSING = "\N{EN DASH}"
@@ -32,13 +32,8 @@ def format_duration(seconds: float | None) -> str:
         return MISSING
     if seconds < 9.95:
         return f"{seconds:.1f}".removesuffix(".0") + f"{NBSP}s"
-    rest, counts = round(seconds), list[tuple[int, str]]()
-    for size, name in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
-        count, rest = divmod(rest, size)
-        counts.append((count, name))
-    largest = next(place for place, (count, _) in enumerate(counts) if count)
-    shown = counts[largest : largest + 2]
-    return " ".join(f"{count}{NBSP}{name}" for count, name in shown if count)
+    parts = largest_units(round(seconds))
+    return " ".join(f"{count}{NBSP}{unit}" for count, unit in parts if count)
 
 
 def format_share(part: int, whole: int) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.mzs3.formats.read.convert import WIDE_DIGITS
+from dbt.adapters.mzs3.formats.read.encoding import LOOK_BYTES, kind_in
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError, shown
-from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, kind_in
 from dbt.adapters.mzs3.formats.read.stream import ReadBytes, as_file
 from dbt.adapters.mzs3.formats.read.typed import FIX_FILE, TypedFile, other_file, own_type
 from dbt.adapters.mzs3.types.table import MAX_DIGITS
@@ -268,7 +268,7 @@ def _physical(schema: Any) -> Any:
 class AvroContainer:
     """One container file, read from front to back; `schema` is the JSON in its header.
 
-    (Apache Avro's specification, section Object Container Files.) ReadBytes here rather than by a
+    (Apache Avro's specification, section Object Container Files.) Read here rather than by a
     library, so that a file that was cut off anywhere but between two blocks is an error. Holds
     one block. Raises ObjectError for what is not such a file.
     """

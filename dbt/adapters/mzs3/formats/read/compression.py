@@ -10,21 +10,22 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.read.encoding import UTF_8, UTF_16
-from dbt.adapters.mzs3.formats.read.object_error import (
-    FIX_OBJECT,
-    HeaderProblem,
-    ObjectError,
-)
-from dbt.adapters.mzs3.formats.read.signatures import (
+from dbt.adapters.mzs3.formats.read.encoding import (
     BZIP2,
     GZIP,
     LOOK_BYTES,
+    UTF_8,
+    UTF_16,
     ZSTD,
     compression_in,
     require_encoding,
     require_no_other_file,
     require_text,
+)
+from dbt.adapters.mzs3.formats.read.object_error import (
+    FIX_OBJECT,
+    HeaderProblem,
+    ObjectError,
 )
 from dbt.adapters.mzs3.formats.read.stream import RAW_READ_BYTES, ReadBytes, as_file
 

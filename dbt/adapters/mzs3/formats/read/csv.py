@@ -35,11 +35,6 @@ from dbt.adapters.mzs3.formats.read.format import (
     raw_text,
     rest_rejected,
 )
-from dbt.adapters.mzs3.formats.read.header import (
-    malformed_header,
-    split_header,
-    without_header,
-)
 from dbt.adapters.mzs3.formats.read.joined import joined_objects
 from dbt.adapters.mzs3.formats.read.object_error import (
     FIX_OBJECT,
@@ -52,6 +47,9 @@ from dbt.adapters.mzs3.formats.read.records import (
     MalformedRecord,
     cut_records,
     first_record,
+    malformed_header,
+    split_header,
+    without_header,
 )
 from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.formats.read.times import require_year

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, BOM, Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.compression import NONE, compression_of, plain_reader
-from dbt.adapters.mzs3.formats.read.encoding import utf8_reader
+from dbt.adapters.mzs3.formats.read.encoding import LOOK_BYTES, utf8_reader
 from dbt.adapters.mzs3.formats.read.format import Reading, StoredObject
-from dbt.adapters.mzs3.formats.read.header import without_header
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES
+from dbt.adapters.mzs3.formats.read.records import without_header
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 
 

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.arrow.random_access import RandomAccessFile
+from dbt.adapters.mzs3.formats.read.encoding import LOOK_BYTES, PARQUET_FILE, kind_in
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, PARQUET_FILE, kind_in
 from dbt.adapters.mzs3.formats.read.typed import FIX_FILE, TypedFile, other_file, own_type
 
 # Of each column this much is held as it is in the file, and not the rest of its row group.

@@ -19,7 +19,6 @@ from dbt.adapters.mzs3.formats.read.format import (
     Records,
     StoredObject,
 )
-from dbt.adapters.mzs3.formats.read.header import FIX_HEADER, layout_of
 from dbt.adapters.mzs3.formats.read.object_error import (
     FIX_OBJECT,
     HEADER,
@@ -28,6 +27,7 @@ from dbt.adapters.mzs3.formats.read.object_error import (
     not_of_type,
     shown,
 )
+from dbt.adapters.mzs3.formats.read.records import FIX_HEADER, layout_of
 from dbt.adapters.mzs3.types.calendar import FIRST_DAY, LAST_DAY
 from dbt.adapters.mzs3.types.table import MAX_DIGITS, arrow_type, type_sent_as
 

@@ -15,10 +15,11 @@ from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.listing.plan import run_limits
-from dbt.adapters.mzs3.source.report import objects_hint, reset_hint, size_text
+from dbt.adapters.mzs3.source.report import objects_hint, reset_hint
 from dbt.adapters.mzs3.source.run import source_session
 from dbt.adapters.mzs3.source.tables import read_tables, stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row
+from dbt.adapters.mzs3.text import largest_units, shown_bytes
 
 OK = "ok"
 WAITING = "waiting"
@@ -83,7 +84,7 @@ class SourceStatus:
             self.state,
             str(self.objects),
             str(self.waiting),
-            size_text(self.waiting_bytes) if self.waiting else "-",
+            shown_bytes(self.waiting_bytes) if self.waiting else "-",
             str(self.waiting_runs) if self.waiting else "-",
             "-" if self.lag is None else lag_text(self.lag),
             str(self.epochs),
@@ -157,7 +158,4 @@ def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
 
 def lag_text(seconds: int) -> str:
     """The time in the two largest units it has, such as `2d 3h`."""
-    parts = (seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60, seconds % 60)
-    units = [f"{part}{unit}" for part, unit in zip(parts, "dhms", strict=True)]
-    first = next((n for n, part in enumerate(parts) if part), 3)
-    return " ".join(units[first : first + 2])
+    return " ".join(f"{count}{unit[0]}" for count, unit in largest_units(seconds))
