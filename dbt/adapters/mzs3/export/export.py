@@ -1,4 +1,4 @@
-"""The plan of an export: what to write and where to, and what to commit."""
+"""The plan of an export: what to write, where to, and what to commit."""
 
 from __future__ import annotations
 
@@ -120,8 +120,7 @@ class Export:
             require_same_reading(existing, self.options.as_config(), schema_of(self.schema))
 
     def _keeps_partitions(self, existing: Existing | None) -> bool:
-        """Whether partitions of an older export stay. Without rows it has none: its one file
-        stands for none."""
+        """Whether partitions of an older export stay; one without rows has no partitions."""
         options = self.options
         replaces_some = options.on_existing == "overwrite" and bool(options.partition_by)
         has_rows = existing is not None and existing.manifest["meta"]["record_count"] > 0

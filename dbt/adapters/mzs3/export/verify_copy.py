@@ -1,4 +1,4 @@
-"""Comparing every object that a manifest names with what the manifest says of it."""
+"""Compares every object that a manifest names with what the manifest says about it."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _listed(prefix: Prefix, existing: Existing) -> tuple[dict[str, ListedObject]
 
 @dataclass(frozen=True)
 class Entry:
-    """What the manifest says of a file; `name` is relative to the location."""
+    """A file as the manifest describes it; `name` is relative to the location."""
 
     name: str
     format: ExportFormat
@@ -188,7 +188,7 @@ class Entry:
 
 
 def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> Iterator[str]:
-    """The problems of an object; a request that fails is one of them."""
+    """The problems of an object; a failed request is one."""
     if listed is None:
         yield f"expected {entry.bytes} bytes, {entry.rows} rows; found no object"
         return

@@ -1,1 +1,1 @@
-"""Rows as files that are uploaded, and not visible yet."""
+"""Rows as multipart uploads, which become visible objects once they are completed."""

@@ -1,4 +1,4 @@
-"""The location of an export: its evaluation, and the proof that it is writable."""
+"""Evaluates the location of an export, and proves that it is writable."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
 
 
 def _evaluate(spark: SparkSession, node: str, text: str, as_of: int) -> list[Any]:
-    """The values of the expression, of more than two only two; raises ConfigError if it fails."""
+    """The first two values of the expression; raises ConfigError if it fails."""
     try:
         spark.sql(
             f"CREATE OR REPLACE TEMPORARY FUNCTION mz_now() RETURNS BIGINT RETURN {int(as_of)}L"
         )
-        # From a row: then Spark's optimizer has the value, and nothing is compiled or run.
+        # From a literal row: Spark's optimizer then evaluates it without compiling or running.
         asked = spark.sql(f"SELECT ({text}) AS location FROM VALUES (0)")
         return [row[0] for row in asked.limit(2).collect()]
     except SPARK_FAILURES as exc:
@@ -58,16 +58,16 @@ def _evaluate(spark: SparkSession, node: str, text: str, as_of: int) -> list[Any
 
 @contextmanager
 def prove_writing(prefix: Prefix) -> Iterator[str]:
-    """The id of an upload that is open, with a part, while the block runs, and then aborted.
+    """Opens an upload with one part for as long as the block runs, and aborts it; its id.
 
     Raises S3Error, which names the missing permission.
     """
     key = prefix.key(probe_name())
     with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
-        # As files are made: what a KMS key or an ACL denies is found here.
+        # With the properties of files: a KMS key or an ACL that denies them fails here.
         begun = prefix.begin_upload(key, prefix.properties)
     try:
-        # A bucket may take the upload and refuse its parts.
+        # A bucket may accept the upload and refuse its parts.
         with explained(f"sending a part of an upload at {prefix.uri}", prefix.permissions):
             Parts(prefix.client, prefix.location.bucket).put(key, begun.id, 1, b"\0")
         yield begun.id

@@ -29,8 +29,8 @@ class FileUpload:
     """Appends bytes to a multipart upload in parts of exactly `part_size`, the last shorter.
 
     The upload is opened with the first part. It continues one that an interrupted run left open
-    for the same key with the same properties: parts that S3 has already, byte for byte, are not
-    sent again. The upload stays open; completing it is the driver's decision.
+    for the same key with the same properties: parts that S3 already has, byte for byte, are not
+    sent again. The upload stays open for the driver to complete.
     """
 
     def __init__(self, uploader: Uploader, key: str, content_type: str) -> None:
@@ -102,7 +102,7 @@ class FileUpload:
                 f"{self.uri} needs more than {MAX_UPLOAD_PARTS} upload parts; raise part_size"
             )
         if self._opened is None:
-            # Before its parts in the queue of the pool, so no part waits for it in vain.
+            # Queued before its parts: a part that waits for it can't hold the thread it needs.
             self._opened = self._uploader.submit(0, self._open)
         opened = self._opened
         self._etags.append(
@@ -131,8 +131,8 @@ class FileUpload:
 class Uploader:
     """The uploads of one task, which share one bound on memory.
 
-    At most `spec.bytes_in_flight` bytes wait for S3 at a time, but always one upload part. On a
-    failure, whatever was opened here is aborted; what can't be, the driver's reaper aborts.
+    At most `spec.bytes_in_flight` bytes, or one upload part, wait for S3 at a time. A failure
+    aborts what was opened here; the driver's reaper aborts what that could not.
     """
 
     def __init__(self, spec: WriteSpec) -> None:
@@ -140,8 +140,8 @@ class Uploader:
         self._pool = ThreadPoolExecutor(_THREADS)
         self._waiting: deque[tuple[Future[Any], int]] = deque()
         self._in_flight = 0
-        # By key and id. Not those of an interrupted run: the task's next attempt, or one that runs
-        # beside this, continues them.
+        # By key and id. Without uploads of an interrupted run: another attempt of the task may
+        # continue those.
         self.opened: list[tuple[str, str]] = []
         try:
             client = recent_s3_client(spec.connection)

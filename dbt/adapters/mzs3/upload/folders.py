@@ -14,8 +14,8 @@ from dbt.adapters.mzs3.formats.write.csv.scalars import NotUtf8
 from dbt.adapters.mzs3.formats.write.csv.values import value_text
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-# What stands in a folder's name as it is, beside letters, digits and all that is not ASCII: Hive
-# and Spark take each percent-encoded byte for a character of its own.
+# Beside letters, digits and all that is not ASCII, what is not percent-encoded in a folder's name:
+# Hive and Spark decode each encoded byte as a character of its own.
 _SAFE = " !()@,;$&'~"
 _LAST_ASCII = 127
 

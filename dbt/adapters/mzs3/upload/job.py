@@ -33,10 +33,10 @@ from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import REPORT_DDL, write_empty_part, write_parts
 
 BeforeAgain = Callable[[RestartReason, list[tuple[str, str]]], object]
-"""Takes why the query runs once more, and the uploads, as key and id, that are not used."""
+"""Takes the reason for which the query runs again, and the unused uploads, as key and id."""
 
-# Spark compares what it computes again with what was lost, and fails the job if they differ. All
-# versions can; up to 4.1 they do so only when asked to, and users may have switched it off.
+# Has Spark compare rows that it computes again with those it lost, and fail the job if they
+# differ. Up to 4.1 that is off by default, and users may have switched it off.
 _CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum"
 _COMPARED = {f"{_CHECKSUMS}.enabled": "true", f"{_CHECKSUMS}.enableFullRetryOnMismatch": "true"}
 _OTHER_ROWS = (
@@ -44,8 +44,8 @@ _OTHER_ROWS = (
     "indeterminate results from old attempt succeeded",
     "cannot rollback",
 )
-# What the scheduler says of a stage comes a little later than the rows of the stage: it is looked
-# for at once, and then less and less often.
+# The scheduler's record of a stage may come after the stage's rows: it is polled at once, and then
+# at growing intervals.
 _LATE_S = 60.0
 _FIRST_LOOK_S, _LOOK_S = 0.001, 0.02
 
@@ -65,10 +65,10 @@ COMPUTED_TWICE = (
 
 @dataclass(frozen=True)
 class Uploads:
-    """The open uploads of files; `refuted` says why they can't be used, if so.
+    """The open uploads of files; `refuted` is the reason they can't be used, if there is one.
 
-    Of a job that failed there are none, and its tasks may have uploads open that nobody knows.
-    `counted` is the number of rows that Spark observed, if it was asked.
+    A job that failed has none here, but its tasks may have left uploads open. `counted` is the
+    number of rows that Spark observed, if it was asked to.
     """
 
     files: list[PendingFile]
@@ -84,9 +84,9 @@ class Uploads:
 
 @dataclass(frozen=True)
 class PlannedRows:
-    """A query's rows in their parts and order; nothing of it has run yet.
+    """A query's rows in their parts and order; nothing has run yet.
 
-    `counted` observes how many they are, and `rows` are its `canonical_columns`.
+    `counted` observes their number; `rows` are the query's `canonical_columns`.
     """
 
     rows: DataFrame

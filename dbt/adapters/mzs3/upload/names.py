@@ -1,4 +1,4 @@
-"""The names of an export's files, which are never used again at a location."""
+"""The names of an export's files; a name is never reused at a location."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE = re.compile(rf"(?:[^/]+=[^/]*/)*part-\d{{4,}}-(?P<number>\d{{4,}})(?:{_EN
 
 @dataclass(frozen=True)
 class UsedNames:
-    """Names that no new file may have, as a late run may still delete an old file of that name.
+    """Names that no new file may have: a late run may still delete an old file of that name.
 
     New files are numbered from `next_number`; `retired` are names of single files.
     """

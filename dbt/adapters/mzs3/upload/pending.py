@@ -21,8 +21,8 @@ from dbt.adapters.mzs3.store.failures import (
 from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix
 
 _MD5 = re.compile("[0-9a-f]{32}")
-# The pauses before a completion is asked for again, where another request for the key is in its
-# way: that may be this run's own, whose connection broke, and S3 may take a minute for many parts.
+# The pauses before a completion is sent again that conflicts with another request for the key.
+# That may be this run's own, whose connection broke; S3 may take a minute to join many parts.
 _PAUSES_S = (2.0, 5.0, 10.0, 20.0, 30.0)
 
 
@@ -47,7 +47,7 @@ class PendingFile:
 
 
 class TakenError(LocationError):
-    """The name of a file, `key`, is taken by an object that is not the file; it stays."""
+    """An object that is not the file has the file's name, `key`; it stays."""
 
     def __init__(self, prefix: Prefix, key: str) -> None:
         self.key = key
@@ -120,9 +120,9 @@ def _is_numbered(etag: str, file: PendingFile) -> bool:
 def look(
     prefix: Prefix, file: PendingFile, known: KnownEtags, *, instead_of: str | None = None
 ) -> tuple[ListedObject | None, bool | None]:
-    """What has the file's name, and `is_file` of it.
+    """The object with the file's name, and `is_file` of it.
 
-    Where its ETag does not tell, an upload that is still open does: none is that was completed.
+    Where its ETag does not decide, an upload that is still open does: it was not completed.
     Raises AwsFailure.
     """
     found = prefix.find(file.key)
@@ -133,7 +133,7 @@ def look(
 
 
 def _is_open(prefix: Prefix, file: PendingFile) -> bool:
-    """Whether the upload is surely not completed; a run may lack the permission to ask."""
+    """Whether the upload is surely not completed; False where the run may not ask."""
     try:
         prefix.parts_of(file.key, file.upload_id)
     except AwsFailure as exc:
@@ -152,10 +152,9 @@ def complete(
 ) -> str | None:
     """Complete the upload, idempotently: the object's ETag, or None if the upload is gone.
 
-    It replaces nothing but an object whose ETag is `instead_of`, as far as the store heeds
-    conditions. The ETag is empty if the object is there already, or that is unknown, but not
-    refuted: see `is_file`. Raises TakenError, and AwsFailure, of which only the `operation_name`
-    tells whether the completion was refused.
+    It replaces only an object whose ETag is `instead_of`, as far as the store heeds conditions.
+    The ETag is empty if the object is there already, or may be: see `is_file`. Raises TakenError,
+    and AwsFailure, whose `operation_name` says whether the completion itself was refused.
     """
     known = KnownEtags() if known is None else known
     conditions: list[dict[str, str]] = [{"IfNoneMatch": "*"}, {"IfNoneMatch": "*"}]

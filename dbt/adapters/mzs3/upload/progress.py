@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _EVERY_S = 0.5
-# A name may stand for an address of each family, and the driver listens on one of them.
+# A host may have an address of each family; the driver listens on one of them.
 _ADDRESSES = 4
 
 
@@ -28,15 +28,15 @@ class ProgressTarget:
 
 
 class ProgressReporter:
-    """Counts what a task has written, and reports it to the driver now and then; never raises.
+    """Counts what a task has written, and reports it to the driver every _EVERY_S; never raises.
 
-    Holds no socket between two messages, so a task that fails leaves none open.
+    Holds no socket between messages, so a task that fails leaves none open.
     """
 
     def __init__(self, target: ProgressTarget | None, part: int) -> None:
         self._target = target
         self._part = part
-        # Tells messages of a retried task from late ones of the attempt before it.
+        # Distinguishes messages of a retried task from late ones of the attempt before.
         self._attempt = uuid.uuid4().hex[:8]
         self._told: float | None = None
         self._addresses: list[tuple[socket.AddressFamily, Any]] | None = None
@@ -44,7 +44,7 @@ class ProgressReporter:
         self.bytes = 0
 
     def add(self, rows: int, written: int) -> None:
-        """Count rows and bytes, and report the totals if that was not done for a while."""
+        """Count rows and bytes, and report the totals if _EVERY_S have passed."""
         self.rows += rows
         self.bytes += written
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Aborting the uploads that a failed export, or a lost attempt of a task, has left open."""
+"""Aborts the uploads that a failed export, or a lost attempt of a task, has left open."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dbt.adapters.mzs3.store.failures import AwsFailure, describe
 from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.upload.names import is_file_name
 
-# Spark interrupts the tasks of a query that failed or was cancelled. Their workers find no more
-# rows then: they end with the batch that they have in hand, and abort what they have opened.
+# Spark interrupts the tasks of a query that failed or was cancelled. Their workers then get no
+# more rows: they finish the batch at hand, and abort what they have opened.
 _QUIET_S = 2.0
-# Of tasks that nobody has interrupted, Spark looks every 2 s whether they are wanted, and gives a
+# Spark checks every 2 s whether a task that was not interrupted is still wanted, and gives its
 # worker 2 s to end.
 _LOST_QUIET_S = 5.0
 _PAUSE_S = 0.5
@@ -21,27 +21,27 @@ _MAX_S = 30.0
 
 
 Claimed = Callable[[Prefix, Collection[str]], frozenset[str]]
-"""Gives the ids of uploads that a commit may be about to complete; takes the ids that are kept.
+"""Takes the ids that are kept; returns those of uploads that a commit may be about to complete.
 
 Raises UnknownClaimError, AwsFailure.
 """
 
 
 class UnknownClaimError(Exception):
-    """There is a claim, but which uploads it names can't be told."""
+    """There is a claim, but the uploads that it names can't be read."""
 
 
 class UploadReaper:
-    """Aborts open uploads of an export's files, but not those that others had open before it.
+    """Aborts open uploads of an export's files, but not those that were open before it began.
 
-    With `take_over`, those of interrupted runs are aborted too. `found` are the key and id of all
-    that were open when it began. What is `claimed` is never aborted here, whosever it is: of two
-    runs to one location, the one that claims it comes through.
+    With `take_over`, it aborts those of interrupted runs too. `found` are the key and id of all
+    that were open when it began. It never aborts what is `claimed`, by whatever run: of two runs
+    to one location, the one that claims it succeeds.
 
     Listing uploads needs s3:ListBucketMultipartUploads, which an export can do without, and a
     store that lists them, by prefix or all of a bucket, which not all do: `probe` is the id of an
-    open upload that must be seen. If it is not, methods return what may be left. They raise
-    nothing, as they run while another error is on its way.
+    open upload that must be listed. If it is not, methods return what may be left. They do not
+    raise, as they run while another error is handled.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class UploadReaper:
             return
         seen = frozenset(upload_id for _, upload_id in self.found)
         if take_over:
-            # Only those that were there before: of runs that died while they looked around.
+            # Probes of runs that died in their preflight; later ones belong to runs that live.
             self._probes = frozenset(i for k, i in self.found if prefix.is_probe(k)) - {probe}
         else:
             self._others = seen
@@ -89,10 +89,10 @@ class UploadReaper:
         return is_file_name(name, self._single_file, self._partition_by)
 
     def abort_after_commit(self, *, speculative: bool) -> str | None:
-        """As `abort_stale`, where tasks that Spark has given up may not know it yet.
+        """As `abort_stale`, where tasks that Spark has given up may still be running.
 
-        If there were any, or Spark is free to start some, it goes on until no upload has appeared
-        for some seconds.
+        If there were such tasks, or Spark is `speculative`, it goes on until no upload has
+        appeared for some seconds.
         """
         if speculative or self._attempts_were_lost:
             return self.abort_stale(quiet_s=_LOST_QUIET_S)
@@ -126,14 +126,15 @@ class UploadReaper:
         return self._remains("tasks of the export are still opening uploads")
 
     def _abort_open(self, keep: Collection[str]) -> int:
-        """Abort what is open now; how many uploads that were."""
+        """Abort what is open now, and count it."""
         found = [
             (key, upload_id)
             for key, upload_id in self._open()
             if upload_id not in self._others and upload_id not in keep
             if self.is_ours(key) or upload_id in self._probes
         ]
-        # Read after listing: what is claimed in between is among it, what is released is done.
+        # Claims are read after uploads are listed: so no claim of a listed upload is missed, and a
+        # claim that has been released has no open upload.
         if found and self._claimed is not None:
             claimed = self._claimed(self._prefix, keep)
             found = [upload for upload in found if upload[1] not in claimed]

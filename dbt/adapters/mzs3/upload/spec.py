@@ -1,4 +1,4 @@
-"""What a worker needs to know; it travels with the job."""
+"""What workers need, sent to them with the job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.upload.progress import ProgressTarget
 _MAX_PARTS_IN_FLIGHT = 4
 
 NOTE_PART = 10_000
-"""The number of a part that notes an upload's properties; no completion lists it."""
+"""The part number under which an upload's properties are noted; no completion lists it."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class WriteSpec:
 
 
 def note_of(properties: Mapping[str, str]) -> bytes:
-    """The content of that part, a hash: S3 does not tell an upload's ACL, encryption and tags."""
+    """The content of that part, a hash: S3 can't be asked for an upload's ACL and tags."""
     document = json.dumps(dict(properties), sort_keys=True).encode()
     return f"dbt-mzs3 {hashlib.sha256(document).hexdigest()}".encode()
 

@@ -41,14 +41,14 @@ def write_parts(
 ) -> Callable[[Batches], Batches]:
     """A function for `mapInArrow` that uploads its rows, and yields reports, which are JSON.
 
-    That of a file has what `PendingFile.from_dict` takes, and comes once all of it is in S3.
-    The first input column is the part, the second the hash if `spec.packed`, the others
-    are the query's, or what they are packed in. Rows of a part are adjacent and in their final
-    order, and those of a folder are adjacent among them. No upload is completed. They are aborted
-    on any failure, and if different rows have one hash.
+    The report of a file is what `PendingFile.from_dict` takes, and comes once all of it is in S3.
+    The first input column is the part, the second the hash if `spec.packed`, the others are the
+    query's, packed or not. Rows of a part are adjacent and in their final order, and those of a
+    folder are adjacent among them. No upload is completed; all are aborted on any failure, and if
+    different rows have one hash.
 
-    The last report, also of a task without rows, is that of the task: it has its `stage`, and is
-    `tied` if different rows have one hash.
+    The last report is that of the task, also of one without rows: its `stage`, and whether it is
+    `tied`: different rows have one hash.
     """
 
     def copy_rows(batches: Batches) -> Batches:
@@ -61,7 +61,7 @@ def write_parts(
             with contextlib.closing(_write_runs(spec, found)) as reports:
                 yield from map(_report, reports)
         except TiedRowsError:
-            tied = True  # to fail would have Spark try again, with the same rows
+            tied = True  # a failure would make Spark retry with the same rows
         task = context()
         stage = None if task is None else task.stageId()
         yield _report({"stage": stage, "tied": tied})
@@ -69,8 +69,8 @@ def write_parts(
     return copy_rows
 
 
-def _report(told: Mapping[str, object]) -> pa.RecordBatch:
-    return pa.record_batch({"report": [json.dumps(told)]})
+def _report(values: Mapping[str, object]) -> pa.RecordBatch:
+    return pa.record_batch({"report": [json.dumps(values)]})
 
 
 def _write_runs(spec: WriteSpec, found: Iterable[Run]) -> Generator[dict[str, object]]:
@@ -87,10 +87,10 @@ def _write_runs(spec: WriteSpec, found: Iterable[Run]) -> Generator[dict[str, ob
 
 
 def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, object]]:
-    """The report of the one file of an export without rows, which is in the folder of NULLs.
+    """Writes the one file of an export without rows, in the folder of NULLs; its report.
 
-    The file has a header, a schema, or nothing at all; `schema` is that of the query's columns.
-    Readers take columns out of folders' names: at the top of the location, it would lack some.
+    The file has a header, a schema, or nothing; `schema` is that of the query's columns. Readers
+    take columns from folders' names: at the top of the location, the file would lack some.
     """
     content = [field for i, field in enumerate(schema) if i not in spec.partition_by]
     rows = pa.RecordBatch.from_pylist([], schema=pa.schema(content))
@@ -144,8 +144,8 @@ class _Writer:
     def reports(self, keep: int) -> Iterator[dict[str, object]]:
         """Reports of closed files, but for the `keep` newest; waits until S3 has all of a file."""
         while len(self._closed) > keep:
-            told, upload = self._closed.popleft()
-            yield {**told, **upload.report()}
+            head, upload = self._closed.popleft()
+            yield {**head, **upload.report()}
 
     def _begin(self, part: int, folder: str, number: int) -> _NumberedFile:
         self._close()
@@ -163,9 +163,9 @@ class _Writer:
         file.content.close()
         file.upload.finish()
         self._reporter.add(0, file.upload.bytes - before)
-        told = {"part": file.part, "number": file.number, "folder": file.folder, "rows": file.rows}
+        head = {"part": file.part, "number": file.number, "folder": file.folder, "rows": file.rows}
         # Not the content: many closed files may wait for S3, and a compressor takes memory.
-        self._closed.append((told, file.upload))
+        self._closed.append((head, file.upload))
 
 
 @dataclass

@@ -38,7 +38,7 @@ from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload
 
-# Attempts to recover a commit, between which another run has changed it.
+# How often a recovery starts over because another run has changed the commit.
 _TIMES = 20
 
 
@@ -46,8 +46,8 @@ _TIMES = 20
 class Preflight:
     """What an export finds at a location that is fit for it.
 
-    `existing` is the export to replace, or with `resume` one that is already whole. `finished`
-    says so if this run has completed its commit. `deletes` and `compares` are as in Commit.
+    `existing` is the export to replace, or with `resume` one that is already whole. `finished` is
+    a message if this run has ended an earlier commit. `deletes` and `compares` are as in Commit.
     `reusable` has open uploads by key, the fullest first.
     """
 
@@ -61,7 +61,7 @@ class Preflight:
 
 
 def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
-    """Checks that the location is fit and writable; only recovers a commit that was cut off.
+    """Recovers a commit that was cut off, and checks that the location is fit and writable.
 
     Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
     """
@@ -152,7 +152,7 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
 
 @dataclass(frozen=True)
 class Recovered:
-    """What earlier runs have left: used names, and a message if a commit was finished now."""
+    """What earlier runs have left: the names they used, and a message if a commit was finished."""
 
     used: UsedNames = NO_NAMES
     finished: str | None = None
