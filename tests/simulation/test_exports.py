@@ -252,7 +252,7 @@ class TestAProtocolThatIsWrong:
             except ClientError:
                 return False
 
-        monkeypatch.setattr(Effects, "complete_for_another", completes)
+        monkeypatch.setattr(Effects, "complete_or_abort_all", completes)
         store = S3Model(denied={0: POOR["get"]})
         with pytest.raises(AssertionError, match="the manifest names"):
             exploration(ONE_FILE, store).exhaustively(most_faults=1, most_switches=2)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.export.committing import export, prefix
+from support.export.committing import export, prefix, run
 from support.s3.memory import MemoryS3, failure
 
 from dbt.adapters.mzs3.errors import CopyError
@@ -244,7 +244,7 @@ def test_an_export_tells_of_a_file_that_came_in_its_way_and_leaves_it(
 
     s3.before = come
     with pytest.raises(TakenError, match=f"s3://b/{KEY} is there, which this run was"):
-        commit.run()  # and that is all that is said of it
+        run(commit)  # and that is all that is said of it
     assert [key for key in s3.objects if key != "x/_committing.json"] == [KEY]
     assert not s3.uploads
 
@@ -265,7 +265,7 @@ def killed_at(s3: Store, action: str, key: str = KEY) -> None:
 
     s3.before = before
     with pytest.raises(Killed):
-        commit.run()
+        run(commit)
     s3.before = lambda *_: None
 
 
@@ -339,7 +339,7 @@ def test_a_file_of_somebody_else_stays_where_a_run_died_before_it_had_cleaned_up
 
     s3.before = before
     with pytest.raises(Killed):
-        commit.run()
+        run(commit)
     s3.before = lambda *_: None
     assert recover(prefix(s3), deletes=True).finished is None
     assert s3.objects[KEY] == b"#" * 10

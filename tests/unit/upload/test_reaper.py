@@ -28,7 +28,7 @@ EMPTY: dict[str, Any] = {"entries": [], "run_id": "r", "meta": {}}
 
 
 def claim(s3: MemoryS3, file: PendingFile) -> None:
-    Commit(prefix(s3), PendingExport((file,), EMPTY), deletes=True)._claim()
+    Commit(prefix(s3), PendingExport((file,), EMPTY), deletes=True).claim()
 
 
 def prefix(s3: MemoryS3) -> Prefix:
@@ -69,7 +69,7 @@ def test_what_a_claim_names_is_spared(s3: MemoryS3) -> None:
         prefix(s3),
         PendingExport((claimed,), {"entries": [], "run_id": "r", "meta": {}}),
         deletes=True,
-    )._claim()
+    ).claim()
     s3.opened("x/part-0001-0001.csv")
     assert made.abort_until_idle() is None
     assert left_open(s3) == [PART]
@@ -102,7 +102,7 @@ def test_a_claim_that_can_not_be_read_spares_all(s3: MemoryS3) -> None:
         prefix(s3),
         PendingExport((claimed,), {"entries": [], "run_id": "r", "meta": {}}),
         deletes=True,
-    )._claim()
+    ).claim()
     s3.before = no_reading
     for text in (made.abort_stale(), made.abort_until_idle()):
         assert text is not None

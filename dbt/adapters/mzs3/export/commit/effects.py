@@ -109,8 +109,8 @@ class Effects:
         """Whether S3 has confirmed to this run that each upload is completed."""
         return all(file.key in self.known.by_key for file in self.pending.files)
 
-    def complete_for_another(self) -> bool:
-        """As `complete_all`, for the commit of another run, which may still be going."""
+    def complete_or_abort_all(self) -> bool:
+        """As `complete_all`, for another run's commit; aborts what S3 refuses to complete."""
         return all(map_concurrently(self.pending.files, self._complete_or_abort))
 
     def _complete_or_abort(self, file: PendingFile) -> bool:

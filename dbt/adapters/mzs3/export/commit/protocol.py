@@ -247,7 +247,7 @@ class Commit:
         """Decide another run's commit: forward if that is still possible, else back."""
         whole = self._effects.is_visible()
         if not whole and self._effects.can_still_be_visible():
-            whole = self.pending.in_place is not None or self._effects.complete_for_another()
+            whole = self.pending.in_place is not None or self._effects.complete_or_abort_all()
         self._change("forward" if whole else "back", shared=whole)
 
     def _roll_back_unless_forward(self, exc: BaseException) -> bool:
@@ -357,7 +357,7 @@ class Commit:
         """As `_make_visible`, where another run may do the same; _LostError if nobody ever can."""
         if self._effects.is_visible():
             return
-        if not self._effects.complete_for_another():
+        if not self._effects.complete_or_abort_all():
             raise _LostError(self._effects.refusal or _GONE)
         self._make_visible()
 
