@@ -92,9 +92,9 @@ def test_rows_of_one_first_hash_are_told_apart_by_the_second(
 ) -> None:
     before, rows = before_and_rows(7, VALUES)
     expected = multiset(diff.changed(rows, before))
-    _, second = diff._HASHES
+    _, second = diff.HASHES
     first = "pmod(xxhash64(1, {}), 2) AS h1"
-    monkeypatch.setattr(diff, "_HASHES", (first, second))
+    monkeypatch.setattr(diff, "HASHES", (first, second))
     assert multiset(diff.changed(rows, before)) == expected
 
 
@@ -157,6 +157,6 @@ def test_much_data_is_sorted_by_as_many_tasks_on_each_core(
     monkeypatch.setattr(diff, "consolidated", counting)
     before = spark.sql("select id as c0, 1L as d from range(200)")
     rows = spark.sql("select id as c0 from range(200, 400)")
-    for stored in (1 << 20, 7 * diff._BYTES_OF_A_SORT):
+    for stored in (1 << 20, 7 * diff.BYTES_OF_A_SORT):
         diff.changed(rows, before, stored)
     assert partitions == [2, 8]

@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import job
 from dbt.adapters.mzs3.shard.write.batch import write_batch
 from dbt.adapters.mzs3.store.location import parse_location
+from dbt.adapters.mzs3.store.prefix import Prefix
 
 pytestmark = pytest.mark.spark
 
@@ -148,14 +149,14 @@ def test_two_runs_at_once_lose_no_batch(
             met.other = together.wait(300)
         return batch
 
-    put, one_at_a_time = StateStore._write, threading.Lock()
+    put, one_at_a_time = Prefix.write, threading.Lock()
 
     def put_alone(*request: Any, **condition: Any) -> Any:
         with one_at_a_time:  # moto looks at the condition first and writes then, S3 at once
             return put(*request, **condition)
 
     monkeypatch.setattr(job, "write_batch", at_once)
-    monkeypatch.setattr(StateStore, "_write", put_alone)
+    monkeypatch.setattr(Prefix, "write", put_alone)
     with ThreadPoolExecutor(2) as pool:
         runs = [pool.submit(persist, f"select {number} as id", 10, mode=mode) for number in (1, 2)]
     assert sorted(run.result().as_of for run in runs) == [10, 11]

@@ -39,11 +39,12 @@ def schema() -> str:
 def write(spark: Any, connection: Any, location: str, schema: str) -> Callable[..., None]:
     """`write(empty=…)`: the source `orders`, as of the shard's last time."""
 
-    def run(columns: tuple[str, ...] = (), keep_ms: int = DAY_MS, **how: Any) -> None:
+    def run(columns: tuple[str, ...] = (), keep_ms: int = DAY_MS, empty: bool = False) -> None:
         source = ShardSource(
             "lake.orders", parse_location(location), columns=columns, keep_ms=keep_ms
         )
-        write_source_table(spark, SourceTable(source, connection, schema, "Orders"), **how)
+        put = write_empty_table if empty else write_source_table
+        put(spark, SourceTable(source, connection, schema, "Orders"))
 
     return run
 
@@ -144,10 +145,10 @@ def test_tables_that_nobody_can_need_are_dropped(
     others = "orders__shard_of_others"
     for name in (killed, running, others):
         spark.sql(f"create table {schema}.{name} (id int) using parquet")
-    now = read_table._now()
+    now = read_table.now_ms()
     # Of a table that the view has read longest it can't be told when it was read last.
     for hours, gone in ((0, set()), (23, set()), (25, {killed, first})):
-        monkeypatch.setattr(read_table, "_now", lambda hours=hours: now + hours * 3_600_000)
+        monkeypatch.setattr(read_table, "now_ms", lambda hours=hours: now + hours * 3_600_000)
         before = set(tables())
         write()
         assert before - set(tables()) == gone
@@ -195,9 +196,9 @@ def test_a_clock_that_was_ahead_hides_no_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     persist("select id from range(3)", 10)
-    now = read_table._now()
+    now = read_table.now_ms()
     with monkeypatch.context() as patch:
-        patch.setattr(read_table, "_now", lambda: now + 3_600_000)
+        patch.setattr(read_table, "now_ms", lambda: now + 3_600_000)
         write()
     persist("select id from range(5)", 20)
     write()
@@ -294,8 +295,8 @@ def test_a_table_that_the_view_may_have_read_stays_for_a_while(
     [left] = tables()
     write()
     assert left in tables()
-    now = read_table._now()
-    monkeypatch.setattr(read_table, "_now", lambda: now + DAY_MS)
+    now = read_table.now_ms()
+    monkeypatch.setattr(read_table, "now_ms", lambda: now + DAY_MS)
     write()
     assert left not in tables()
 

@@ -60,7 +60,7 @@ def _stored(kind: Type, group: Group) -> Group:
 def kept(data: bytes, kind: Type, *bounds: Bounds) -> tuple[list[Any], Tally]:
     """The values of the row groups that are read."""
     tally = Tally()
-    batches = read_batch(pa.BufferReader(data), [wanted(0, kind)], filtered=bounds, tally=tally)
+    batches = read_batch(pa.BufferReader(data), [wanted(0, kind)], bounds=bounds, tally=tally)
     return [value for rows in batches for value in rows.column("0").to_pylist()], tally
 
 
@@ -123,7 +123,7 @@ def test_a_column_that_a_file_lacks_skips_nothing() -> None:
     data = file_of(INTEGER, [[1], [2]])
     default = datums(wire_array([50], INTEGER), INTEGER)[0].as_py()
     columns = [wanted(0, INTEGER), wanted(7, INTEGER, default)]
-    found = read_batch(pa.BufferReader(data), columns, filtered=[Bounds(7, ((50, 50),))])
+    found = read_batch(pa.BufferReader(data), columns, bounds=[Bounds(7, ((50, 50),))])
     assert [value for rows in found for value in rows.column("7").to_pylist()] == [50, 50]
 
 

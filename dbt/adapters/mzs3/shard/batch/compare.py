@@ -34,9 +34,9 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class FileComparison:
-    """How many values of a file were compared, and by the tag of their column how many differ.
+    """How many values of a file were compared, and how many differ by the tag of their column.
 
-    Nothing is compared where there are not both encodings, or only one that may be read.
+    Nothing is compared unless both encodings are there and may be read.
     """
 
     compared: int
@@ -61,7 +61,7 @@ def compare_encodings(source: Any) -> FileComparison:
 
 
 def _differing(values: pa.Array, others: pa.Array, kind: Type) -> int:
-    # Of numbers the bits count: Arrow has zeros of both signs as equal, and no NaNs.
+    # Floats are compared by their bits: to Arrow, 0.0 equals -0.0, and NaN does not equal NaN.
     if float_bits(values).equals(float_bits(others)):
         return 0
     # As messages, values of any type can be compared one by one; no value has an empty one.

@@ -1,4 +1,4 @@
-"""What the footer of a batch's file tells of a row group: what columns hold, and their sizes."""
+"""What the footer of a batch's file says of row groups: the range and size of each column."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dbt.adapters.mzs3.shard.types import Type
 MESSAGES = -1
 """In the place of a tag: the rows as messages."""
 OTHERS = -2
-"""In the place of a tag: times and counts of rows, footers, and what comes along with columns."""
+"""In the place of a tag: times and counts of rows, footers, and the gaps between columns."""
 
 Value = int | Decimal | str
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a filter wants of the column with a tag: a value in one of the ranges, both ends
-    included and None for no limit, or NULL if that `is_null`.
+    """What a filter wants of the column with a tag: a value in one of the ranges, or NULL if
+    `is_null`. Both ends are included; None is no limit.
 
     Dates are days, and times microseconds, since 1970.
     """
@@ -35,16 +35,16 @@ class Bounds:
 
 
 def may_hold(
-    group: pq.RowGroupMetaData, filtered: Sequence[Bounds], columns: Mapping[int, Type]
+    group: pq.RowGroupMetaData, bounds: Sequence[Bounds], columns: Mapping[int, Type]
 ) -> bool:
     """Whether a row of the group may be within all bounds; `columns` are the file's, by tag."""
-    if not filtered:
+    if not bounds:
         return True
     found = {chunk.path_in_schema: chunk.statistics for chunk in _chunks(group)}
     return all(
-        _may_be_within(bounds, found[_path(bounds.tag, columns[bounds.tag])], group.num_rows)
-        for bounds in filtered
-        if bounds.tag in columns
+        _may_be_within(each, found[_path(each.tag, columns[each.tag])], group.num_rows)
+        for each in bounds
+        if each.tag in columns
     )
 
 
@@ -71,7 +71,7 @@ def _may_be_within(bounds: Bounds, found: pq.Statistics | None, rows: int) -> bo
 
 def _overlap(low: Any, high: Any, least: Any, most: Any) -> bool:
     if isinstance(least, float):
-        # Of a numeric the nearest double is there: a larger number never has a smaller one.
+        # Of a numeric, files have the nearest double, which never grows as the number shrinks.
         low, high = (end if end is None else float(end) for end in (low, high))
     return (low is None or low <= most) and (high is None or least <= high)
 
@@ -88,7 +88,7 @@ def sizes(group: pq.RowGroupMetaData) -> Counter[int]:
 
 @dataclass
 class Tally:
-    """What was fetched of some files: how many bytes by tag, and how many row groups were not."""
+    """What was fetched of some files: bytes by tag, and how many row groups were skipped."""
 
     files: int = 0
     groups: int = 0
@@ -96,7 +96,7 @@ class Tally:
     bytes: Counter[int] = field(default_factory=Counter)
 
     def report(self) -> str:
-        """A text of which `add` makes the same again."""
+        """A text that `add` reads."""
         return json.dumps({**vars(self), "bytes": [*self.bytes.items()]})
 
     def add(self, report: str) -> None:

@@ -50,7 +50,7 @@ _IF_DAMAGED = (
     "If it is damaged, restore the object, or read the shard as of a time before its batch"
 )
 
-# Of the end, where the footer is, as much is fetched at once as pyarrow asks for first.
+# The footer is at the end of the file: as much as pyarrow asks for first.
 TAIL_BYTES = 64 * 1024
 
 
@@ -62,19 +62,19 @@ def read_batch(
     source: Any,
     wanted: Sequence[Column],
     *,
-    filtered: Sequence[Bounds] = (),
+    bounds: Sequence[Bounds] = (),
     tally: Tally | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Record batches of `t`, `d` and the wanted columns in wire form, named by tag, in file order.
 
     Structured columns are read if their version is trusted, else messages. Row groups are skipped
-    that trusted statistics show to have no row within the bounds, which are those of wanted
-    columns. The `tally` counts what was read. Memory holds what is wanted of one row group. Raises
+    if trusted statistics show that no row is within the bounds, which are of wanted columns. The
+    `tally` counts what was read. Memory holds the wanted columns of one row group. Raises
     BatchError.
     """
     tally = Tally() if tally is None else tally
     with errors_of_file():
-        yield from BatchReader(source, wanted).batches(filtered, tally)
+        yield from BatchReader(source, wanted).batches(bounds, tally)
 
 
 @contextlib.contextmanager
@@ -89,16 +89,16 @@ def errors_of_file() -> Iterator[None]:
 
 
 def _opened(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """The file, which keeps what it prefetches: all that is wanted of the row groups read."""
+    """The file; it prefetches the wanted columns of the row groups read, and keeps them."""
     return pq.ParquetFile(
         source, metadata=metadata, pre_buffer=True, page_checksum_verification=True
     )
 
 
 class BatchReader:
-    """An open file of a batch, of which columns are read; with `both`, all in both encodings.
+    """Reads columns of a batch's file; with `both`, all columns in both encodings.
 
-    Without both that may be read it then has no columns. Raises as `read_batch`.
+    With `both`, a file that has only one encoding to read has no columns. Raises as `read_batch`.
     """
 
     def __init__(self, source: Any, wanted: Sequence[Column], *, both: bool = False) -> None:
@@ -128,10 +128,10 @@ class BatchReader:
         if both and not (self._structure and layout.has_codec):
             self._columns = {}
 
-    def batches(self, filtered: Sequence[Bounds], tally: Tally) -> Iterator[pa.RecordBatch]:
+    def batches(self, bounds: Sequence[Bounds], tally: Tally) -> Iterator[pa.RecordBatch]:
         """The rows, some at a time."""
         tags = [str(want.tag) for want in self._wanted]
-        for batch in self._pieces(["t", "d", *self._names()], filtered, tally):
+        for batch in self._pieces(["t", "d", *self._names()], bounds, tally):
             found = self._messages(batch) if self._codec else self._structured(batch)
             arrays = [batch.column("t"), batch.column("d")]
             arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
@@ -154,10 +154,10 @@ class BatchReader:
         return names
 
     def _pieces(
-        self, names: Sequence[str], filtered: Sequence[Bounds], tally: Tally
+        self, names: Sequence[str], bounds: Sequence[Bounds], tally: Tally
     ) -> Iterator[pa.RecordBatch]:
         if self._codec or not self._structure:
-            filtered = ()  # what only messages tell is read
+            bounds = ()  # statistics of messages say nothing of their columns
         fetched = [*self._columns] if self._structure else []
         if self._codec:
             fetched.append(MESSAGES)
@@ -165,7 +165,7 @@ class BatchReader:
         for number in range(self._metadata.num_row_groups):
             group = self._metadata.row_group(number)
             tally.groups += 1
-            if not may_hold(group, filtered, self._columns):
+            if not may_hold(group, bounds, self._columns):
                 tally.skipped += 1
                 continue
             in_file = sizes(group)
@@ -237,39 +237,39 @@ def read_files(
     wanted: Sequence[Column],
     *,
     every: int,
-    filtered: Sequence[Bounds],
-    tells: bool,
+    bounds: Sequence[Bounds],
+    reports: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows of FILES_SCHEMA: as `read_batch`, with the columns c0, c1, ….
 
-    Of each file, reads the first row and then every `every`-th one. If it `tells`, a last column
-    REPORT is NULL, and after all rows comes one that has nothing but the report of a Tally there,
-    and `d` = 0. Raises ExecutorError, which names the file and, for a wrong value, the column.
+    Of each file, reads the first row and then every `every`-th one. With `reports`, a last column
+    REPORT is NULL, but for one more row at the end, which has the report of a Tally there and
+    `d` = 0. Raises ExecutorError, which names the file and, for a wrong value, the column.
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         require_version()
         client = s3_client(connection)
         names = ["t", "d", *(f"c{place}" for place in range(len(wanted)))]
-        if tells:
+        if reports:
             names.append(REPORT)
         tally = Tally()
         for row in (row for batch in listed for row in batch.to_pylist()):
             before = tally.bytes.total()
             with opened_file(client, bucket, row) as source:
-                found = read_batch(source, wanted, filtered=filtered, tally=tally)
+                found = read_batch(source, wanted, bounds=bounds, tally=tally)
                 for rows in _sampled(found, every):
-                    reports = [pa.nulls(rows.num_rows, pa.string())] if tells else []
-                    yield pa.RecordBatch.from_arrays([*rows.columns, *reports], names)
+                    empty = [pa.nulls(rows.num_rows, pa.string())] if reports else []
+                    yield pa.RecordBatch.from_arrays([*rows.columns, *empty], names)
             tally.bytes[OTHERS] += source.fetched - (tally.bytes.total() - before)
-        if tells:
+        if reports:
             yield _report(tally, names, wanted)
 
     return read
 
 
 def _report(tally: Tally, names: Sequence[str], wanted: Sequence[Column]) -> pa.RecordBatch:
-    """A row that is none of the shard's, with the report in the last column."""
+    """The row with the report in its last column, which is no row of the shard."""
     zero = pa.array([0], pa.int64())
     nulls = [pa.nulls(1, wire_type(want.kind)) for want in wanted]
     arrays = [zero, zero, *nulls, pa.array([tally.report()])]

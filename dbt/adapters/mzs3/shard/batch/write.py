@@ -1,4 +1,4 @@
-"""Writing the files of a batch, and what they say of themselves."""
+"""Writing the files of a batch, and the layout in their metadata."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from dbt.adapters.mzs3.shard.types import (
 
 COMPRESSION = "zstd"
 
-# Counted up when structured columns change in a way that their own versions do not tell, or when
-# those of a version turn out to be wrong.
+# Increased when structured columns change in a way that extension names do not show, or when those
+# of a version turn out to be wrong.
 VERSION = 1
 # The versions whose structured columns are read.
 TRUSTED = frozenset({1})
@@ -64,7 +64,7 @@ class BatchFormat:
 
     def _prepared(self, schema: pa.Schema, rows: pa.RecordBatch) -> RowBlock[list[pa.Array]]:
         columns = self._file_columns(schema, rows)
-        # In both encodings a row may be several times as large as it came.
+        # In both encodings a row may be several times as large as in the batch that Spark sent.
         ends = row_ends(pa.RecordBatch.from_arrays(columns, schema.names))
         return RowBlock(columns, ends)
 
@@ -118,10 +118,10 @@ def with_times(
 
 
 def _require_range(values: pa.Array, kind: Type) -> None:
-    """Raise ArrowInvalid for a number that an unsigned type has in its wire form only.
+    """Raise ArrowInvalid for a number that fits into the wire form of an unsigned type only.
 
-    The encodings would refuse different ones, and the shard's encoding could not be changed.
-    What is under a NULL, or was cut off, does not count.
+    Otherwise one encoding would accept a number that the other refuses. Values under a NULL, or
+    outside of a slice, do not count.
     """
     if kind.name in LARGEST:
         values.cast(SCALARS[kind.name].storage)
@@ -157,9 +157,9 @@ def _errors_of(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class BatchLayout:
-    """What is in a file: the columns in order, and in which encodings; no name of a user's.
+    """What is in a file: the columns in order, and in which encodings, without users' names.
 
-    The type of each column is under its tag, a number that no other column of the shard ever had.
+    Each type is under its column's tag, a number that no other column of the shard ever had.
     """
 
     columns: Mapping[int, Type]

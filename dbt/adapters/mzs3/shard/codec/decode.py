@@ -167,7 +167,7 @@ class DamagedError(ValueError):
 class Cursor:
     """A position in each of many `binary` values without NULLs; all move at once.
 
-    DamagedError where one does not go on so.
+    Methods raise DamagedError where a value does not have what they expect.
     """
 
     def __init__(self, values: pa.Array) -> None:
@@ -236,7 +236,7 @@ class Cursor:
         return self._bytes.take(at).cast(pa.int64())
 
     def _between(self, starts: pa.Array, ends: pa.Array) -> pa.Array:
-        """The bytes between the two: of slices that touch, every second one."""
+        """The bytes between the two, as every second one of slices that touch each other."""
         length = len(starts)
         if not length:
             return pa.array([], pa.binary())

@@ -1,8 +1,8 @@
 """Rows encoded as protobuf messages: the same values give the same bytes, in any batch.
 
 The wire format is Protocol Buffers' (its documentation, "Encoding"), the fields are row.proto's.
-Fields of variable length have their lengths before them, of which a batch has few different ones;
-so each length's bytes are made once, and everything else is done by column.
+A field of variable length begins with its length. A batch has few different lengths, so the bytes
+of each are computed once, and everything else is done by column.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _FIELDS = {
     for number, (name, width) in enumerate(_WIDTHS.items(), 1)
 }
 
-# What fields of fixed width hold, where that is not the wire form of their types.
+# The types of fields of fixed width that differ from the wire form.
 NUMBERS = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
 
 ROW_DATUM = _key(1)
@@ -127,7 +127,7 @@ def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
 def _heads(
     content: pa.Array, field: WireField, message_key: bytes | None = None
 ) -> pa.Array | bytes:
-    """What goes before each content: the field's start, after that of the message it is in."""
+    """What precedes each content: the start of its message, if any, and of the field."""
 
     def head(size: int | None) -> bytes:
         start = b""

@@ -92,7 +92,7 @@ def read_shard(
         batches,
         [*columns, *others],
         fetching=fetching,
-        filtered=filtered.bounds if filtered else (),
+        bounds=filtered.bounds if filtered else (),
     )
     places = {column.tag: f"c{place}" for place, column in enumerate([*columns, *others])}
     if any(batch.retractions for batch in batches):
@@ -113,7 +113,7 @@ def changes_in(
     columns: Sequence[Column],
     *,
     fetching: Fetching | None = None,
-    filtered: Sequence[Bounds] = (),
+    bounds: Sequence[Bounds] = (),
     every: int = 1,
 ) -> DataFrame:
     """`t`, `d` and the columns as c0, c1, … in wire form, of the changes in the batches.
@@ -133,8 +133,8 @@ def changes_in(
         shard.location.bucket,
         columns,
         every=every,
-        filtered=filtered,
-        tells=fetching is not None,
+        bounds=bounds,
+        reports=fetching is not None,
     )
     if fetching is not None:
         fields.append(T.StructField(REPORT, T.StringType()))

@@ -23,6 +23,7 @@ from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, Fetching
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
 from dbt.adapters.mzs3.shard.read.validation import TABLE, record, validated
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
+from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import NoShardError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import Tell
@@ -60,28 +61,46 @@ class SourceTable:
 
 
 def write_source_table(
-    spark: SparkSession,
-    table: SourceTable,
-    *,
-    empty: bool = False,
-    if_missing: bool = False,
-    tell: Tell = lambda what: None,
+    spark: SparkSession, table: SourceTable, *, tell: Tell = lambda what: None
 ) -> ColumnBytes | None:
-    """Write the shard's rows to the table, or none if `empty`; returns what was fetched.
+    """Write the shard's rows to the table; returns what was fetched, None if that is not known.
 
-    That is None where it is not known. What `validate` has compared is told as levels and lines
-    of the log, and kept in a table of the schema, also where encodings differ. With `if_missing`
-    a table that exists stays as it is. Raises ShardError, S3Error, and what Spark raises; then,
-    and after a run that was killed, the table has the rows that it had before.
+    What `validate` has compared is told as levels and lines of the log, and kept in a table of
+    the schema, also where encodings differ. Raises ShardError, S3Error, and what Spark raises;
+    then, and after a run that was killed, the table has the rows that it had before.
     """
-    source, connection = table.source, table.connection
-    fetching = None if empty else Fetching()
+    source, fetching = table.source, Fetching()
     replacement = TableReplacement(spark, table)
-    state = readable_state(connection, source.location)
+    state = readable_state(table.connection, source.location)
     # Errors of the declaration come before the validation, which takes long.
+    rows = _storable_rows(spark, table, state, fetching)
+    validation = None
+    if source.validate:
+        shard = ShardLocation(table.connection, source.location)
+        validation = validated(spark, shard, state, source.as_of)
+        for line in validation.lines():
+            tell(("debug", line))
+        replacement.create_schema()
+        with _warning(tell, table.schema):
+            record(spark, table.schema, source.name, validation, table.invocation_id)
+        validation.require_same()
+    replacement.replace_rows(rows)
+    if validation is not None:
+        tell(("info", validation.summary))
+    fetched = fetching.found()
+    if fetched is None:
+        tell(("debug", "how much was fetched is not known, as Spark did not report it"))
+    return fetched
+
+
+def _storable_rows(
+    spark: SparkSession, table: SourceTable, state: ShardState, fetching: Fetching | None = None
+) -> DataFrame:
+    """The source's rows, read lazily; ShardError if Spark's tables can't hold a column."""
+    source = table.source
     rows = read_shard(
         spark,
-        connection,
+        table.connection,
         source.location,
         as_of=source.as_of,
         names=source.columns or None,
@@ -90,25 +109,7 @@ def write_source_table(
         state=state,
     )
     require_storable(spark, rows.schema)
-    validation = None
-    if source.validate and not empty:
-        shard = ShardLocation(connection, source.location)
-        validation = validated(spark, shard, state, source.as_of)
-        for line in validation.lines():
-            tell(("debug", line))
-        replacement.create_schema()
-        with _warning(tell, table.schema):
-            record(spark, table.schema, source.name, validation, table.invocation_id)
-        validation.require_same()
-    if empty:
-        rows = spark.createDataFrame([], rows.schema)
-    replacement.replace_rows(rows, if_missing=if_missing)
-    if validation is not None:
-        tell(("info", validation.summary))
-    found = None if fetching is None else fetching.found()
-    if fetching is not None and found is None:
-        tell(("debug", "how much was fetched is not known, as Spark did not report it"))
-    return found
+    return rows
 
 
 @contextlib.contextmanager
@@ -129,9 +130,16 @@ def write_empty_table(
     new project, it gets the declared columns. Raises as `write_source_table`, and ShardError if
     none is declared, one has no type, or the name is another relation's.
     """
-    with contextlib.suppress(NoShardError):
-        write_source_table(spark, table, empty=True, if_missing=if_missing)
-        return
+    replacement = TableReplacement(spark, table)
+    try:
+        state = readable_state(table.connection, table.source.location)
+        schema: T.StructType | str = _storable_rows(spark, table, state).schema
+    except NoShardError:
+        schema = _declared_schema(table)
+    replacement.replace_rows(spark.createDataFrame([], schema), if_missing=if_missing)
+
+
+def _declared_schema(table: SourceTable) -> str:
     untyped = [name for name, kind in table.columns if not kind]
     if untyped or not table.columns:
         what = f"give a data_type to {', '.join(untyped)}" if untyped else "declare the columns"
@@ -140,9 +148,7 @@ def write_empty_table(
             f"made of the declared columns: {what} under the source's columns, or run the model "
             "that writes the shard first"
         )
-    ddl = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in table.columns)
-    rows = spark.createDataFrame([], ddl)
-    TableReplacement(spark, table).replace_rows(rows, if_missing=if_missing)
+    return ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in table.columns)
 
 
 def refresh_source(
@@ -183,10 +189,10 @@ class TableReplacement:
         self.keep_ms = target.source.keep_ms
         self.file_format = table_format(spark, target.source.file_format)
         # Metastores know no capital letters.
-        self.table = f"{self.identifier.lower()}__shard_{_now()}_{uuid.uuid4().hex[:8]}"
+        self.table = f"{self.identifier.lower()}__shard_{now_ms()}_{uuid.uuid4().hex[:8]}"
         self.before = self._table_of_view()
 
-    def replace_rows(self, rows: DataFrame, *, if_missing: bool) -> None:
+    def replace_rows(self, rows: DataFrame, *, if_missing: bool = False) -> None:
         """Give the source these rows, and create its schema; after a failure the old rows stay.
 
         Keeps the rows of a run that began later, and with `if_missing` any rows. A query that has
@@ -282,7 +288,7 @@ class TableReplacement:
                 continue
             found = read_properties(self.spark, qualified_name(self.schema, name), PROPERTY) or {}
             if UNUSED in found:
-                if int(found[UNUSED]) <= _now() - self.keep_ms:
+                if int(found[UNUSED]) <= now_ms() - self.keep_ms:
                     self._drop(name)
             elif self._is_old(name):
                 self._mark(name)
@@ -298,17 +304,18 @@ class TableReplacement:
         return int(found[1]) if found else None
 
     def _is_old(self, name: str) -> bool:
-        return (self._began_at(name) or 0) <= _now() - LONGEST_RUN_MS
+        return (self._began_at(name) or 0) <= now_ms() - LONGEST_RUN_MS
 
     def _mark(self, name: str) -> None:
         """Mark a table that no query reads from now on; another run may have dropped it."""
-        since = properties_sql(PROPERTY, {UNUSED: str(_now())})
+        since = properties_sql(PROPERTY, {UNUSED: str(now_ms())})
         with contextlib.suppress(*SPARK_FAILURES):
             table = qualified_name(self.schema, name)
             self.spark.sql(f"alter table {table} set tblproperties {since}")
 
 
-def _now() -> int:
+def now_ms() -> int:
+    """The time of this host, in ms since the epoch."""
     return time.time_ns() // 1_000_000
 
 

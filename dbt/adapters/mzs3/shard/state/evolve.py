@@ -54,10 +54,10 @@ def evolved(
 ) -> tuple[Column, ...]:
     """The columns of the shard from now on; the same ones if nothing has changed.
 
-    A column keeps its tag under another name or a wider type. A new one never has the tag of a
-    dropped one of its name. `renames`, new names by old ones, may be those of earlier runs.
-    The tags of what is `given` count for nothing.
-    Raises ConfigError with everything that the policy or the types do not allow.
+    A column keeps its tag under another name or a wider type. A new one never gets the tag of a
+    dropped one of its name. `renames`, new names by old ones, may be those of earlier runs. Tags
+    of the `given` columns are ignored. Raises ConfigError with everything that the policy or the
+    types do not allow.
     """
     problems: list[str] = []
     found = {folded(column.name): column for column in given}
@@ -134,7 +134,7 @@ def _widened(
 ) -> Column:
     if given is None or (given.kind, given.spark) == (column.kind, column.spark):
         return column
-    # What is narrower in the model is widened as it is written.
+    # Values of a narrower type in the model are widened as they are written.
     kind = column.kind if is_wider(column.kind, given.kind) else given.kind
     types = T.DataType.fromDDL(column.spark_sql), T.DataType.fromDDL(given.spark_sql)
     both = holding_both(*types)
@@ -145,7 +145,7 @@ def _widened(
             f"cast it, or {_DROP}"
         )
         return column
-    # A shard knows the fields of a struct by their order; other names may be other values.
+    # A shard knows the fields of a struct by their order: other names may mean other values.
     renamed = [
         f"column {path} has the fields {', '.join(before)} in the shard and {', '.join(now)} "
         "in the model, and a shard knows fields by their order; select them in the shard's "

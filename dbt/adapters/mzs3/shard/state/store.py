@@ -61,7 +61,7 @@ class LostRaceError(ShardError):
 class UnknownWriteError(S3Error):
     """A write that may have taken effect, or may yet: its answer does not tell.
 
-    The text does not say what to do, which depends on what was written: callers add that.
+    Callers add what to do, which depends on what was written.
     """
 
 
@@ -149,10 +149,10 @@ class StateStore:
         )
 
     def reset(self) -> ShardState:
-        """Have the next run begin the shard anew; returns the state before, to be told of.
+        """Have the next run begin the shard anew; returns the state before.
 
-        It is one write: nothing is removed, and whoever has read the state before keeps its files
-        as after a compaction. A run that writes meanwhile begins again, as the new shard's first.
+        It is one write: nothing is removed, and readers of the state before keep its files as
+        after a compaction. A run that writes meanwhile starts over, as the new shard's first.
         """
         self.require_conditions()
         replaced: list[ShardState] = []
@@ -192,10 +192,11 @@ class StateStore:
         if found is not None and was_written:
             return found
         if (None if found is None else found.etag) == condition.get("IfMatch"):
-            # What conflicts with our write may be our own first request.
+            # A retry may conflict with our own first request.
             is_lost = lost and not (error_code(exc) in CONFLICT_CODES and _was_retried(exc))
         else:
-            is_lost = was_written is False  # and with another state there it can't come any more
+            # The state is another one now, so that our write can't succeed later.
+            is_lost = was_written is False
         if is_lost:
             raise LostRaceError(
                 f"{self.uri} has been changed by another run since this one read it"
@@ -213,7 +214,7 @@ def _was_retried(exc: Exception) -> bool:
 
 
 def _is_refusal(exc: Exception) -> bool:
-    """Whether S3 refused the first request: of retries, an earlier one may have succeeded."""
+    """Whether S3 refused the first request; before a retry, an earlier one may have succeeded."""
     if not isinstance(exc, ClientError):
         return isinstance(exc, RoleError) or error_code(exc) in REFUSED_CODES  # not sent at all
     status = int(exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

@@ -56,9 +56,9 @@ def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
     return changes.selectExpr(*_casts(names, exact), DIFF)
 
 
-_HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
+HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
 # In files; a task sorts several times as much, as the model's rows are there too.
-_BYTES_OF_A_SORT = 64 << 20
+BYTES_OF_A_SORT = 64 << 20
 
 
 def _without_equal(
@@ -70,7 +70,7 @@ def _without_equal(
     computed once: a query that gives other rows each time can't be compared in one step and
     written in the next. Rows with one h1 are in one partition.
     """
-    first, second = _HASHES
+    first, second = HASHES
     hashed = both.selectExpr(
         *names, DIFF, first.format(", ".join(names)), second.format(", ".join([*names, *missed]))
     )
@@ -79,7 +79,7 @@ def _without_equal(
     # are large, as a cluster that grows with its work may have few cores yet; then the same number
     # for each core, as five equal tasks take two cores as long as six.
     cores = default_parallelism(both.sparkSession)
-    rounds = max(1, -(-stored // (cores * _BYTES_OF_A_SORT)))
+    rounds = max(1, -(-stored // (cores * BYTES_OF_A_SORT)))
     partitioned = hashed.repartition(cores * rounds, "h1")
     same_hash = "OVER (PARTITION BY h1)"
     of_all = (
