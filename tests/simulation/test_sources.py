@@ -247,7 +247,7 @@ def read_without_a_bound(monkeypatch):
 
 def go_by_a_snapshot_that_is_gone(monkeypatch):
     monkeypatch.setattr(
-        compaction, "_visible_in", lambda made, snapshot: visible_in(made, snapshot) or set()
+        compaction, "visible_epochs", lambda made, snapshot: visible_in(made, snapshot) or set()
     )
     monkeypatch.setattr(ingest, "compact", compact_without_asking)
 

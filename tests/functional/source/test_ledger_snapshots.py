@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.ledger.compaction import _kept
+from dbt.adapters.mzs3.ledger.compaction import snapshot_events
 from dbt.adapters.mzs3.ledger.events import (
     IS_VISIBLE,
     LEDGER_COLUMNS,
@@ -102,7 +102,7 @@ def compacted(spark: Any, upto: int) -> str:
         f"CAST({place.get(name, f'`{name}`')} AS {kind}) AS `{name}`"
         for name, kind in COLUMNS.items()
     )
-    snapshot = _kept(LedgerOfView(spark, "old"), {}).selectExpr(*columns)
+    snapshot = snapshot_events(LedgerOfView(spark, "old"), {}).selectExpr(*columns)
     after = spark.table("ledger").where(f"epoch > '{upto}'")
     snapshot.unionByName(after).coalesce(1).cache().createOrReplaceTempView("compacted")
     return "compacted"

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.ledger.compaction import compact
-from dbt.adapters.mzs3.ledger.ledger import Ledger, _framed
+from dbt.adapters.mzs3.ledger.ledger import Ledger, with_all_columns
 from dbt.adapters.mzs3.source.config import Intake
 from dbt.adapters.mzs3.source.listing import plan
 from dbt.adapters.mzs3.source.listing.plan import FIRST_BYTES, OBJECT_BYTES, run_limits
@@ -35,7 +35,7 @@ def fetched(lake, epoch, load, seconds, *, phases=("plan", "commit"), state="fet
     for phase, at in zip(phases, (0, seconds), strict=False):
         events = lake.spark.range(1).selectExpr(*one, f"'{state}' AS state")
         at_that_time = {"at": F.timestamp_seconds(F.lit(at))}
-        ledger._table.insert(str(epoch), phase, _framed(events, at_that_time))
+        ledger._table.insert(str(epoch), phase, with_all_columns(events, at_that_time))
 
 
 def allowed(lake):

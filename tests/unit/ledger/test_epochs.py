@@ -69,7 +69,7 @@ class TableOfAnotherRun:
 
 def test_an_epoch_that_another_run_has_closed_is_not_committed(monkeypatch):
     monkeypatch.setattr(ledger_module, "LedgerTable", lambda *_: TableOfAnotherRun())
-    monkeypatch.setattr(ledger_module, "_framed", lambda *_: None)
+    monkeypatch.setattr(ledger_module, "with_all_columns", lambda *_: None)
     monkeypatch.setattr(ledger_module, "F", MagicMock())
     ledger = Ledger(None, SourceRelations("raw", "orders"))
     with pytest.raises(SourceError, match="another run took the source over while this one was"):

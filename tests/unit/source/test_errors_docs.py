@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.formats.read.compression import plain_reader
 from dbt.adapters.mzs3.formats.read.format import Reading, too_many_rejects
 from dbt.adapters.mzs3.formats.read.records import without_header
 from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader
-from dbt.adapters.mzs3.source.pinning import _require_agreement, purify_now
+from dbt.adapters.mzs3.source.pinning import purify_now, require_agreement
 from dbt.adapters.mzs3.source.purify import contradictions
 from dbt.adapters.mzs3.source.tables import refused_name
 
@@ -67,7 +67,7 @@ PROBLEMS = {
     ),
     "pinned": lambda: contradictions(pinned_as(parse()), parse(encoding="cp1252"))[0],
     "changed": lambda: text_of(
-        lambda: _require_agreement(parse(delimiter=";"), pinned_as(parse()))
+        lambda: require_agreement(parse(delimiter=";"), pinned_as(parse()))
     ),
     "free name": lambda: text_of(
         lambda: purify_now(

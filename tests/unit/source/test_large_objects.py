@@ -16,7 +16,7 @@ from support.source.fetched_objects import spec
 
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.source import large_objects
-from dbt.adapters.mzs3.source.large_objects import _utc
+from dbt.adapters.mzs3.source.large_objects import utc
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_times_are_the_same_wherever_the_driver_is(new_york: None) -> None:
     # As Spark hands a timestamp to Python.
     collected = datetime.fromtimestamp(1_767_312_000)
-    assert _utc(collected) == datetime(2026, 1, 2, tzinfo=timezone.utc)
+    assert utc(collected) == datetime(2026, 1, 2, tzinfo=timezone.utc)
 
 
 def looked_at(data: bytes, monkeypatch: pytest.MonkeyPatch, **how: Any) -> tuple[bool, int]:

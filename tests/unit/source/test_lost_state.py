@@ -288,7 +288,7 @@ def test_who_lost_the_lock_changes_no_view(monkeypatch):
         write_snapshot=lambda *_: done.append("snapshot"),
         require_lock=require_lock,
     )
-    monkeypatch.setattr(compaction, "_kept", lambda *_: None)
+    monkeypatch.setattr(compaction, "snapshot_events", lambda *_: None)
     monkeypatch.setattr(compaction, "show_since", lambda *_: done.append("views"))
 
     with pytest.raises(SourceError, match="taken away"):

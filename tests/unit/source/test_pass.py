@@ -52,7 +52,7 @@ class FakeLedger:
 def this(monkeypatch):
     monkeypatch.setattr(EpochRows, "write", lambda _: 1)
     monkeypatch.setattr(EpochRows, "counted", counted)
-    monkeypatch.setattr(Pass, "_acts_after_commit", False)
+    monkeypatch.setattr(Pass, "acts_after_commit", False)
     return Pass(SourceRun(None, SimpleNamespace(name="lake.orders"), None), None, FakeLedger())
 
 
@@ -103,7 +103,7 @@ def test_what_counting_finds_wrong_is_a_failure_in_the_ledger(this, monkeypatch)
     failed = []
     monkeypatch.setattr(EpochRows, "counted", too_many)
     monkeypatch.setattr(
-        Pass, "_record_failure", lambda _, rows, *what: failed.append((rows.plan, *what))
+        Pass, "record_failure", lambda _, rows, *what: failed.append((rows.plan, *what))
     )
     with pytest.raises(SourceError, match="more than 1 records"):
         this._epoch(BATCH)
@@ -120,7 +120,7 @@ def test_skipping_is_offered_where_it_helps(this, monkeypatch, cause, offered):
         raise PySparkException(str(ExecutorError("object s3://b/k: wrong", cause, "s3://b/k")))
 
     monkeypatch.setattr(EpochRows, "write", fail)
-    monkeypatch.setattr(Pass, "_record_failure", lambda *_: None)
+    monkeypatch.setattr(Pass, "record_failure", lambda *_: None)
     with pytest.raises(SourceError) as raised:
         this._epoch(BATCH)
     text, _, way_out = str(raised.value).partition("; or go on without it after: ")
@@ -202,7 +202,7 @@ def test_a_lock_that_was_lost_is_no_failure_of_an_object(this, monkeypatch):
     def lost():
         raise SourceError("the lock was taken away")
 
-    monkeypatch.setattr(Pass, "_record_failure", lambda *_: pytest.fail("recorded"))
+    monkeypatch.setattr(Pass, "record_failure", lambda *_: pytest.fail("recorded"))
     this.ledger.require_lock = lost
     with pytest.raises(SourceError, match="the lock was taken away"):
         this._epoch(BATCH)

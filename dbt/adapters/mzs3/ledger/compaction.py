@@ -75,7 +75,7 @@ def compact(ledger: Ledger) -> None:
     Raises SourceError once the lock is lost: then nothing more is written or dropped.
     """
     before = ledger.epochs()
-    events = _kept(ledger, before)
+    events = snapshot_events(ledger, before)
     ledger.require_lock()
     # Under the number of the last epoch that it copies: one that another run begins has a later
     # number, whatever the clocks say, and is never taken for one that this snapshot has.
@@ -112,7 +112,7 @@ def committed_epochs(ledger: Ledger, epochs: Epochs) -> int:
     return found + (mark["rows"] if mark is not None else 0)
 
 
-def _kept(ledger: Ledger, epochs: Epochs) -> DataFrame:
+def snapshot_events(ledger: Ledger, epochs: Epochs) -> DataFrame:
     """The events of the snapshot; with them one that counts the epochs committed so far."""
     marked = ledger.events().selectExpr("*", *_OF_OBJECT).where(_DECIDES)
     kept = marked.withColumnsRenamed({"epoch": "of_epoch", "phase": "of_phase"})
@@ -125,12 +125,12 @@ def _kept(ledger: Ledger, epochs: Epochs) -> DataFrame:
 
 def _drop_rows(ledger: Ledger, snapshot: str) -> None:
     """Drops the rows that nobody has seen since that snapshot, or ever will again."""
-    if (visible := _visible_in(ledger, snapshot)) is not None:
+    if (visible := visible_epochs(ledger, snapshot)) is not None:
         rows = rows_table(ledger.spark, ledger.relations)
         rows.drop_except(visible, snapshot, require_lock=ledger.require_lock)
 
 
-def _visible_in(ledger: Ledger, snapshot: str) -> set[str] | None:
+def visible_epochs(ledger: Ledger, snapshot: str) -> set[str] | None:
     """The epochs of which the snapshot has anything visible; None if it is not there.
 
     One that is gone, as another run has compacted meanwhile, reads as one without any events, not

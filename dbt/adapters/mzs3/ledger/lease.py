@@ -188,7 +188,7 @@ class SourceLock:
 
     def _try(self) -> Holder | None:
         """Takes the lock, or takes it over, if that is allowed: None; else who holds it."""
-        with _host_guard(self._relations.lock) as alone:
+        with host_guard(self._relations.lock) as alone:
             if self._create():
                 return None
             holder = self._table.holder()
@@ -246,7 +246,7 @@ class SourceLock:
 
 
 @contextmanager
-def _host_guard(name: str) -> Iterator[bool]:
+def host_guard(name: str) -> Iterator[bool]:
     """True for one process of this host at a time, which alone may take over a dead one's lock.
 
     Between seeing a lock and dropping it, another process could have put its own in its place.

@@ -272,7 +272,7 @@ class Ledger:
         """`given` goes before the columns of `events`; what is in neither is NULL."""
         # Even if this fails half way, the number is never taken again.
         self._epochs.setdefault(epoch, set()).add(phase)
-        self._table.insert(epoch, phase, _framed(events, given))
+        self._table.insert(epoch, phase, with_all_columns(events, given))
 
     def _publish(
         self,
@@ -286,7 +286,7 @@ class Ledger:
     ) -> None:
         """As `_write`, with a compare-and-set as its last step; `outcome` is for the error."""
         self._epochs.setdefault(epoch, set()).add(phase)
-        folder = self._table.stage(epoch, _framed(events, given), few=few)
+        folder = self._table.stage(epoch, with_all_columns(events, given), few=few)
         self.require_lock(outcome)
         if not publish(self._table, epoch, phase, folder):
             raise SourceError(
@@ -295,7 +295,7 @@ class Ledger:
             )
 
 
-def _framed(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
+def with_all_columns(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
     """The events with all columns of the table."""
     there = {name: F.col(quote_identifier(name)) for name in events.columns}
     values = {**there, "at": F.current_timestamp(), **given}

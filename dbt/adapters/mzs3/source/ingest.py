@@ -177,7 +177,7 @@ class Pass:
         with new_objects(run, ledger, announced, least=self.least) as plan:
             if isinstance(plan, Refusal):
                 self._refuse(plan)
-            deletes = self._acts_after_commit and run.definition.discovery.empties_location
+            deletes = self.acts_after_commit and run.definition.discovery.empties_location
             if deletes and (plan.objects or epochs_due(ledger.epochs())):
                 with run.step("try store"):
                     require_conditional_delete(run)
@@ -195,13 +195,14 @@ class Pass:
                     "what it committed stays, and its messages go back to the queue"
                 )
                 inbox.acknowledge()
-        if self._acts_after_commit:
+        if self.acts_after_commit:
             with run.step("after commit"):
                 self._after_commit()
         return report
 
     @property
-    def _acts_after_commit(self) -> bool:
+    def acts_after_commit(self) -> bool:
+        """Whether objects are tagged, moved or deleted once their rows are committed."""
         return self.run.definition.discovery.after_commit is not AfterAction.KEEP
 
     def _epoch(self, plan: TakeObjects) -> IngestReport:
@@ -238,7 +239,7 @@ class Pass:
             if error is None:
                 raise
             text, wrong = error.message, error.s3_object
-            self._record_failure(rows, text, wrong)
+            self.record_failure(rows, text, wrong)
             # What is gone, or was replaced, the next run sees for itself.
             if wrong is not None and error.cause not in (NOT_READ, OF_RUN, GONE):
                 hint = objects_hint("skip_s3_objects", run.definition.name, [wrong])
@@ -264,13 +265,13 @@ class Pass:
 
     def _commit(self, rows: EpochRows, written: int) -> IngestReport:
         run, ledger = self.run, self.ledger
-        if self._acts_after_commit:
+        if self.acts_after_commit:
             ledger.write_due(rows.epoch)
         with ExitStack() as stack:
             try:
                 counted, report = stack.enter_context(rows.counted(written))
             except SourceError as exc:
-                self._record_failure(rows, str(exc), exc.s3_object)
+                self.record_failure(rows, str(exc), exc.s3_object)
                 raise
             ledger.require_lock()
             run.cancellation.check()
@@ -280,7 +281,7 @@ class Pass:
         ledger.require_lock("its commit may not count, as s3_source_status shows")
         return report
 
-    def _record_failure(self, rows: EpochRows, message: str, s3_object: str | None) -> None:
+    def record_failure(self, rows: EpochRows, message: str, s3_object: str | None) -> None:
         """Puts the failure on record, as one of this object, or of none if it was not planned."""
         failed = rows.plan.where(F.col("object") == F.lit(s3_object))
         if s3_object is None or failed.isEmpty():

@@ -75,7 +75,7 @@ def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list
     return sorted(found, key=lambda one: (-one.size, one.key))
 
 
-def _utc(collected: datetime) -> datetime:
+def utc(collected: datetime) -> datetime:
     """A time that Spark gave to this process, which leaves out the zone: this process's."""
     return collected.astimezone(timezone.utc)
 
@@ -89,7 +89,7 @@ def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
         return None
     if layout is None:
         return None
-    return LargeObject(key, etag, size, _utc(row["last_modified"]), layout)
+    return LargeObject(key, etag, size, utc(row["last_modified"]), layout)
 
 
 def _layout_if_plain(spec: FetchSpec, stored: S3Object) -> RecordLayout | None:

@@ -74,7 +74,7 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
         if tables.pinned is None:
             lock.require()  # or another run has made it since
             raise lost_rows_error(definition)
-        _require_agreement(definition, tables.pinned)
+        require_agreement(definition, tables.pinned)
         make_relations(spark, definition, tables.pinned, tables)
         return Pin(tables.pinned, ledger, is_first=False)
     lock.require_alone()
@@ -82,7 +82,7 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
     if tables is not None:
         # The ledger has a format already.
         pinned = replace(pinned, file_format=tables.relations.file_format)
-        _require_format(definition, pinned.file_format)
+        require_format(definition, pinned.file_format)
     # Wherever its header was found: definitions that differ in no more are equal.
     if tables is not None and tables.pinned not in (None, pinned):
         with lock.alone():
@@ -148,9 +148,9 @@ def purify_now(
     return replace(pinned, file_format=file_format, origin=origin)
 
 
-def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
-    found = contradictions(pinned, definition)
-    if found:
+def require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
+    """Raises SourceError where the definition contradicts the pinned one."""
+    if found := contradictions(pinned, definition):
         differences = "".join(f"\n  - {difference}" for difference in found)
         raise SourceError(
             f"{definition.name}: its definition is not the one that was pinned when it was first "
@@ -160,7 +160,8 @@ def _require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -
         )
 
 
-def _require_format(definition: SourceDefinition, there: str) -> None:
+def require_format(definition: SourceDefinition, there: str) -> None:
+    """Raises SourceError where the tables are to be of another format than they are."""
     if definition.file_format not in (None, there):
         raise SourceError(
             f"{definition.name}: file_format is declared as {definition.file_format!r}, and an "

@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 from support.source.fields import parse
 from support.source.fields import purify_names as purify
 
-from dbt.adapters.mzs3.source.operations.pinned_definition import Purified, _yaml, purified_lines
+from dbt.adapters.mzs3.source.operations.pinned_definition import (
+    Purified,
+    purified_lines,
+    yaml_text,
+)
 
 
 def purified(found=("id", "value"), columns=(), **external):
@@ -58,5 +62,5 @@ def test_what_is_not_pinned_yet_and_what_contradicts_is_said():
 @pytest.mark.parametrize("word", ["1e3", "0x1", "1_000", "2024-01-01", "yes", "~", "=", "<<"])
 def test_any_text_is_itself_in_yaml(word, text):
     for one in (word, text):
-        assert yaml.safe_load(f"- {_yaml(one)}") == [one]
-        assert yaml.safe_load(f"{{name: {_yaml(one)}}}") == {"name": one}
+        assert yaml.safe_load(f"- {yaml_text(one)}") == [one]
+        assert yaml.safe_load(f"{{name: {yaml_text(one)}}}") == {"name": one}

@@ -91,19 +91,19 @@ def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:
     header = False if pinned.header is None else list(pinned.header)
     table = purified.definition.name.partition(".")[2]
     return [
-        f"- name: {_yaml(table)}",
+        f"- name: {yaml_text(table)}",
         "  external:",
-        *(f"    {_yaml(str(key))}: {_yaml(value)}" for key, value in given.items()),
-        f"    header: {_yaml(header)}",
+        *(f"    {yaml_text(str(key))}: {yaml_text(value)}" for key, value in given.items()),
+        f"    header: {yaml_text(header)}",
         "  columns:",
         *(
-            f"    - {{name: {_yaml(column.name)}, data_type: {_yaml(column.data_type)}}}"
+            f"    - {{name: {yaml_text(column.name)}, data_type: {yaml_text(column.data_type)}}}"
             for column in pinned.columns
         ),
     ]
 
 
-def _yaml(value: Any) -> str:
+def yaml_text(value: Any) -> str:
     """The value on one line of YAML."""
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
@@ -111,10 +111,12 @@ def _yaml(value: Any) -> str:
         quoted = json.dumps(value, ensure_ascii=False)
         return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_yaml(str(key))}: {_yaml(each)}" for key, each in value.items())
+        pairs = ", ".join(
+            f"{yaml_text(str(key))}: {yaml_text(each)}" for key, each in value.items()
+        )
         return f"{{{pairs}}}"
     if isinstance(value, Sequence):
-        return f"[{', '.join(_yaml(each) for each in value)}]"
+        return f"[{', '.join(yaml_text(each) for each in value)}]"
     return json.dumps(value)
 
 
