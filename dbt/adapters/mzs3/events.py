@@ -38,13 +38,13 @@ class CopyEvent:
 
 
 def copy_warning(relation: str, unique_id: str, location: str, warning: str) -> CopyEvent:
-    """Something that the export does not depend on went wrong."""
+    """The event of a failure that the export does not depend on."""
     about = {"relation": relation, "unique_id": unique_id, "location": location}
     return CopyEvent("mzs3.copy.warning", warning, {**about, "warning": warning}, "warn")
 
 
 EventSink = Callable[[CopyEvent], None]
-"""Called with each event, maybe from another thread than the export's."""
+"""Called with each event, possibly from another thread than the export's."""
 
 
 def ignore_event(_: CopyEvent) -> None:

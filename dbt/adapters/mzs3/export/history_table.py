@@ -23,8 +23,8 @@ class RecordedRun:
     """A run as the table has it; `started` and `ended` are ms since the epoch.
 
     `status` is `rows`, `error` or `cancelled` (Materialize's design "Copy to S3", CopyResponse).
-    `rows`, `bytes` and `files` are None unless the export was committed. `error` says what failed,
-    what was cancelled, or what a committed export has left of the one before it; it may be empty.
+    `rows`, `bytes` and `files` are None unless the export was committed. `error` says what failed
+    or was cancelled, or what a committed export has left of the one before; it may be empty.
     """
 
     model: str
@@ -58,7 +58,7 @@ def history_table(schema: str) -> str:
 
 
 class History:
-    """The schema's table of runs; made, and appended to, as any RunTable."""
+    """The table of runs in a schema; creates it where there is none."""
 
     def __init__(self, spark: SparkSession, schema: str) -> None:
         self._table = RunTable(spark, schema, TABLE, _COLUMNS, "Every run of copy_to_s3")

@@ -1,4 +1,4 @@
-"""COPY TO S3 from end to end; compiled jobs call it."""
+"""COPY TO S3 from end to end, which compiled jobs call."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def copy_to_s3(
     cancelled: threading.Event | None = None,
     context: RunContext = RunContext(),  # noqa: B008 - frozen
 ) -> CopyResult:
-    """Writes the rows of `query` to S3, atomically: all files become visible, or none.
+    """Writes the rows of `query` to S3 atomically: all files become visible, or none.
 
     The files are a function of the rows, the options and `parts`: the same on any cluster and in
     any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
@@ -110,7 +110,7 @@ def _planned(export: Export, frame: DataFrame, parts: int) -> PlannedRows:
 
 
 def _prepared(export: Export, lent: Future[LentClient]) -> tuple[Prefix, Preflight]:
-    """The location, and what is found there."""
+    """The location, ready for the export, and what the preflight found there."""
     prefix = Prefix(lent.result().client, export.location, export.options.properties.for_notes())
     return prefix, prepare(prefix, export.options)
 

@@ -1,4 +1,4 @@
-"""The progress of an export: a thread that receives it from workers, and reports it."""
+"""The progress of an export: a thread receives it from workers, and reports it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Progress:
         self._totals.begin_again()
 
     def __enter__(self) -> Progress:
-        # Without a socket or a thread to be had, an export does without progress.
+        # Where the machine has no socket or thread to give, an export reports no progress.
         with contextlib.suppress(OSError, RuntimeError):
             selector = self._open.enter_context(selectors.DefaultSelector())
             listener = self._listen()
@@ -77,9 +77,9 @@ class Progress:
             selector.register(woken, selectors.EVENT_READ, None)
             thread = background_thread(self._run, selector, name="progress")
             thread.start()
-            # These come first when all is closed: the one that is added last ends the thread.
+            # Called first, in reverse order: a byte ends the thread, as a forked process may keep
+            # the socket open.
             self._open.callback(thread.join)
-            # By a byte: a forked process may keep the socket open.
             self._open.callback(wake.send, b".")
         return self
 
@@ -142,7 +142,7 @@ class Snapshot:
     tasks: int | None = None
 
     def text(self, parts: int, elapsed: float) -> str:
-        """What the log says of it, after so many seconds."""
+        """The text of the log after so many seconds."""
         said = {
             "computing": "Spark is computing the rows, no part has reported yet",
             "committing": "all files are uploaded and being committed",
@@ -191,16 +191,16 @@ class ProgressTotals:
             if any(type(number) is not int or number < 0 for number in numbers):
                 return
             part, rows, size = numbers
-            told = _Part(str(message["attempt"]), rows, size, done=message["done"] is True)
+            latest = _Part(str(message["attempt"]), rows, size, done=message["done"] is True)
         except (ValueError, TypeError, LookupError, RecursionError):
             return
         if part >= self._parts:
             return
         known = self._latest.get(part)
         # Datagrams may overtake each other; within an attempt, counts only grow.
-        if known and known.attempt == told.attempt and (known.done or known.rows > told.rows):
+        if known and known.attempt == latest.attempt and (known.done or known.rows > latest.rows):
             return
-        self._latest[part] = told
+        self._latest[part] = latest
         if self._began is None:
             self._began = time.monotonic()
 
@@ -209,7 +209,7 @@ class ProgressTotals:
 
         Late messages of earlier tasks count until their part is written again.
         """
-        self._latest = {}  # not cleared, as another thread may be adding it up
+        self._latest = {}  # not cleared: another thread may be adding it up
         self._began = None
 
     def snapshot(self) -> Snapshot:

@@ -126,7 +126,7 @@ class Effects:
             self.refusal, self._refused_key = str(exc), exc.key
             return False
         except AwsFailure as exc:
-            # Of the requests in there, this one alone is about the upload; the others only look.
+            # Of the requests in there, only this one changes the upload; the others read.
             asked = getattr(exc, "operation_name", "")
             if asked != "CompleteMultipartUpload" or not was_surely_refused(exc):
                 raise
@@ -149,9 +149,9 @@ class Effects:
             raise CopyError(f"{self.refusal}; {aborting}") from exc
 
     def is_visible(self) -> bool:
-        """Whether the manifest is of this commit, or one that keeps some of its files.
+        """Whether the manifest is this commit's, or a later one that keeps some of its files.
 
-        Known by the commit's id: other runs may write the same bytes under the same names.
+        Decided by the commit's id: other runs may write the same bytes under the same names.
         """
         return self._is_of_this(self._prefix.read(MANIFEST))
 
@@ -177,7 +177,7 @@ class Effects:
         return True
 
     def _is_written_despite(self, exc: Exception) -> bool:
-        """Whether the manifest is this commit's all the same, as boto3 may have asked twice."""
+        """Whether the manifest is this commit's after all, as boto3 may have sent it twice."""
         found = self._prefix.read_version(MANIFEST)
         if self._is_of_this(found[0] if found else None):
             return True
@@ -186,7 +186,7 @@ class Effects:
         return False
 
     def delete_stale(self) -> None:
-        """Delete what only the old manifest names; raises StaleFilesError if some of it stays."""
+        """Delete what only the old manifest names; raises StaleFilesError if some can't be."""
         try:
             problems = self._stale_problems()
         except Exception as exc:  # noqa: BLE001 - whatever it is, the export is visible
@@ -211,7 +211,7 @@ class Effects:
     def abort(self, *, but_taken: bool = False) -> list[str]:
         """Abort every upload; returns what could not be, and why.
 
-        `but_taken` keeps those whose names are taken open, which tells others whose the object is.
+        `but_taken` leaves those open whose names are taken: so others know whose the object is.
         """
         files = [f for f in self.pending.files if not (but_taken and f.key in self._taken)]
         return abort_all(self._prefix, [(f.key, f.upload_id) for f in files])

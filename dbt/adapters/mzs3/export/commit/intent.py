@@ -1,4 +1,4 @@
-"""`_committing.json`: what a commit is to make visible, and its state.
+"""`_committing.json`, the intent of a commit: what it will make visible, and its state.
 
 `docs/commit.md` has the states, who may do what in each, and why a late run is harmless.
 """
@@ -42,10 +42,9 @@ _ETAG_OF_NONE = '"0"'
 class CommitIntent:
     """One version of `_committing.json`.
 
-    `run_id` is the commit's id, `written_by` that of the run that wrote this version, which may
-    be one that recovers the commit. `shared`: another run has taken over the clean-up, so more
-    than one may be deleting. `used` are names from before this commit; a closed intent has only
-    them, and no `pending`.
+    `run_id` is the commit's id, `written_by` that of the run that wrote this version, which may be
+    a run that recovers the commit. `shared`: another run has taken over, so more than one may be
+    deleting. `used` are the names of earlier commits; a closed intent has these, and no `pending`.
     """
 
     state: State
@@ -92,9 +91,9 @@ class CommitIntent:
 
 @dataclass(frozen=True)
 class Version:
-    """An intent as it is in S3, with its ETag; `has_md5`: that is the MD5 of its bytes.
+    """An intent as it is in S3, with its ETag; `has_md5`: the ETag is the MD5 of its bytes.
 
-    Then ETags are MD5s in this bucket, with the encryption of whoever has written the intent.
+    Then all ETags are MD5s in this bucket, under the encryption of the run that wrote the intent.
     """
 
     intent: CommitIntent
@@ -109,7 +108,7 @@ class Version:
 
 
 class ChangedError(Exception):
-    """Another run has changed or removed the intent; `found` is what is there now, if any."""
+    """Another run has changed or removed the intent; `found` is the version there now, if any."""
 
     def __init__(self, found: Version | None) -> None:
         self.found = found
@@ -120,7 +119,7 @@ class ChangedError(Exception):
 
 
 class UnansweredError(Exception):
-    """Whether a change was made is unknown: no answer, nor can it be read; `cause` is why."""
+    """S3 did not answer a change, and the intent can't be read to find out; `cause` says why."""
 
     def __init__(self, cause: Exception) -> None:
         self.cause = cause
@@ -146,7 +145,7 @@ class StaleFilesError(CopyError):
 
 
 def read_intent(prefix: Prefix) -> Version | None:
-    """The intent at a location, if any; raises AwsFailure, or ValueError for anything else."""
+    """The intent at a location, if any; raises AwsFailure, and ValueError for other content."""
     found = prefix.read_version(COMMITTING)
     if found is None:
         return None
@@ -167,12 +166,12 @@ def read_intent(prefix: Prefix) -> Version | None:
 def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
     """The ids of uploads that a commit may be about to complete; see `upload.reaper.Claimed`.
 
-    A run without the right to read takes the claim for its own if there are uploads to `keep`.
+    A run that may not read the claim takes it for its own if there are uploads to `keep`.
     """
     try:
         version = read_intent(prefix)
     except (*AwsFailure, ValueError) as exc:
-        # An export can do without the right to read. Without an intent nothing is lost by it.
+        # An export needs no right to read; where there is no intent, there is nothing to know.
         key = prefix.key(COMMITTING)
         if keep or prefix.find(key) is None:
             return frozenset()
@@ -196,7 +195,7 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
         written = on_condition(partial(prefix.write, COMMITTING, body), **condition)
         return Version.of(intent, body, written)
     except AwsFailure as exc:
-        # A change that S3 has made may be refused all the same, as boto3 has asked for it twice.
+        # S3 may refuse a change that it has made, where boto3 has sent the request twice.
         was_refused = error_code(exc) in UNMET_CODES | CONFLICT_CODES or is_missing(exc)
         if not was_refused and was_surely_refused(exc):
             raise
@@ -207,7 +206,7 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
         if found is not None and found[0] == body:
             return Version.of(intent, *found)
         if not was_refused or (found and instead_of and found[1] == instead_of.etag):
-            raise  # nobody has changed it: S3 had another request for it at each attempt
+            raise  # nobody has changed it: each attempt conflicted with another request
         changed = None
         with contextlib.suppress(ValueError):  # of content that no commit writes
             changed = Version.of(CommitIntent.from_json(found[0]), *found) if found else None
@@ -215,11 +214,10 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
 
 
 def probe_comparing(prefix: Prefix, version: Version) -> bool:
-    """Whether the store compares before it writes, by two writes that it then refuses.
+    """Whether the store compares before it writes: sends two writes that it must then refuse.
 
-    They have the intent that is there. Where the store takes them, the last of two runs has the
-    location, as far as they see each other. What is certain is noted for later commits of this
-    process.
+    They write the intent that is there. Where the store accepts them, the last of two runs gets
+    the location. A certain answer is kept for later commits of this process.
     """
     body, answers = version.intent.to_json(), list[str | None]()
     for condition in ({"IfNoneMatch": "*"}, {"IfMatch": _ETAG_OF_NONE}):
@@ -229,9 +227,9 @@ def probe_comparing(prefix: Prefix, version: Version) -> bool:
             answers.append(error_code(exc))
         else:
             answers.append(None)
-    # Without an answer, or the right to compare, it is taken for a store that does.
+    # Without an answer, or the right to compare, assume that it does.
     compares = not {None, *UNKNOWN_CONDITION_CODES}.intersection(answers)
-    # A first write may be taken because another run has removed the intent meanwhile.
+    # The first write may succeed because another run has removed the intent meanwhile.
     heedless = answers[1] is None or any(answer in UNKNOWN_CONDITION_CODES for answer in answers)
     if heedless or {*answers} <= UNMET_CODES:
         note_comparing(prefix, compares)
@@ -244,14 +242,14 @@ def close_intent(
     """Free the location for the next commit; raises ChangedError or AwsFailure.
 
     The object stays, closed, to remember names, and where the store does not compare before it
-    deletes (`deletes`): a deletion without a condition could hit the intent of a later run.
+    deletes (`deletes`), as a deletion without a condition could hit a later run's intent.
     """
     if deletes and used == NO_NAMES:
         try:
             prefix.delete(prefix.key(COMMITTING), IfMatch=version.etag)
         except AwsFailure as exc:
             if error_code(exc) in UNMET_CODES or is_missing(exc):
-                return  # removed by us, asked for twice; or another run's by now
+                return  # removed by the first of two requests; or another run's by now
         else:
             return
     closed = replace(version.intent, state="closed", pending=None, written_by=writer, used=used)
@@ -277,7 +275,7 @@ def was_surely_refused(exc: Exception) -> bool:
 
 @dataclass(frozen=True)
 class PendingExport:
-    """Everything that a commit needs, so that any run can finish it.
+    """All that a commit needs, so that any run can finish it.
 
     `replaces` is the ETag of the manifest that `manifest` replaces, or None; `stale` are the keys
     that only the old manifest names. `in_place` is the ETag of the old file that the one new file

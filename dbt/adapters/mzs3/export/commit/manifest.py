@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.upload.spec import OpenUpload
 
 MANIFEST = "_manifest.json"
 
-# As many as a page of a listing has.
+# The keys of one page of a listing.
 _COUNTED = 1000
 
 # The options that tell a reader how to read the files.
@@ -154,11 +154,11 @@ def require_same_reading(
 def plan_replacement(
     existing: Existing | None, files: Sequence[PendingFile], *, keeps_partitions: bool
 ) -> tuple[list[Mapping[str, Any]], list[str], bool]:
-    """Of the old manifest: the entries that are kept, and the names of files to delete.
+    """The old manifest's entries to keep, the names of its files to delete, and `in_place`.
 
-    Kept are partitions without new rows, if that is wanted. The third says whether the one new
-    file replaces an old one under the same name. Raises CopyError if a new file has the name of
-    one that readers of the old manifest need.
+    Partitions without new rows are kept with `keeps_partitions`. `in_place`: the one new file
+    replaces an old one under the same name. Raises CopyError if a new file has the name of one
+    that readers of the old manifest need.
     """
     if existing is None:
         return [], [], False
@@ -183,7 +183,7 @@ def plan_replacement(
 
 
 class TakenOver(NamedTuple):
-    """How many upload parts were not sent again, of how many, and the bytes of the first."""
+    """How many of all upload parts were not sent again, and their bytes."""
 
     parts: int = 0
     of_parts: int = 0
@@ -193,7 +193,7 @@ class TakenOver(NamedTuple):
 def taken_over(
     found: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
 ) -> TakenOver:
-    """What the files have of the uploads `found` at the beginning, by key."""
+    """The parts of the files that are of the uploads `found` at the beginning, by key."""
     sizes = [
         upload.parts[number][1]
         for file in files

@@ -1,4 +1,4 @@
-"""Making an export visible: all of its files, or none. `docs/commit.md` has the states."""
+"""Makes all files of an export visible, or none. `docs/commit.md` has the states."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NEXT_RUN = "the next run to this location finishes the export, or undoes it"
 
 
 class _LostError(CopyError):
-    """Nothing of this commit is visible, or ever can be."""
+    """Nothing of this commit is visible, and nothing ever can be."""
 
 
 @dataclass
@@ -236,15 +236,15 @@ class Commit:
         try:
             self._change("forward")
         except (UnansweredError, *AwsFailure) as exc:
-            # To compare takes s3:GetObject. Without, a run goes on if S3 told it that every file
-            # is there. What is only found there may be another run's: see docs/commit.md.
+            # To compare takes s3:GetObject. Without it, a run goes on if S3 has confirmed each
+            # completion to it; a file that is only there may be another run's (docs/commit.md).
             cause = exc.cause if isinstance(exc, UnansweredError) else exc
             certain = self.pending.replaces is None and self._effects.has_completed_all
             if not (is_denied(cause) and certain):
                 raise
 
     def _decide_for_another(self) -> None:
-        """Decide another run's commit: forward if that is still possible, else back."""
+        """Decide another run's commit forward if that is still possible, else back."""
         whole = self._effects.is_visible()
         if not whole and self._effects.can_still_be_visible():
             whole = self.pending.in_place is not None or self._effects.complete_or_abort_all()
@@ -254,7 +254,7 @@ class Commit:
         """After a failure: roll back and raise; True if the commit was decided forward."""
         try:
             if self._find_claim(exc):
-                # What is decided stays so until it is known to be impossible.
+                # A decision holds until it is known to be impossible.
                 if self._held.intent.state == "forward" or self._decide_back_unless_forward():
                     return True
                 problems = self._undo()
@@ -282,12 +282,12 @@ class Commit:
         return CommitError(reason, leftovers, self._effects.unproven_beside(exc))
 
     def _abort_unclaimed(self, exc: BaseException) -> list[str]:
-        """What a claim without an answer may have left."""
+        """Abort the uploads of a claim without an answer; what it may have left."""
         may_be = f"{self._prefix.uri}{COMMITTING} may be there, and is then ended by the next run"
         return [*self._effects.abort(), may_be] if isinstance(exc, UnansweredError) else []
 
     def _find_claim(self, exc: BaseException) -> bool:
-        """Whether the intent was written; without an answer to its PUT, by reading it."""
+        """Whether the claim was written; reads it where its PUT had no answer."""
         if self._state.version is None and not isinstance(exc, LocationError):
             found = read_intent(self._prefix)
             if found is not None and found.intent.run_id == self._state.writer:
@@ -295,7 +295,7 @@ class Commit:
         return self._state.version is not None
 
     def _decide_back_unless_forward(self) -> bool:
-        """Decide back, unless another run has decided; whether that one decided forward."""
+        """Decide back, unless another run has decided; True if that run decided forward."""
         if self._effects.is_visible():
             return True
         found: Version | None = self._held
@@ -313,7 +313,7 @@ class Commit:
         return found.intent.state == "forward"
 
     def _undo(self) -> list[str]:
-        """Roll back, if that is decided; what could not be undone, or what another run undoes."""
+        """Roll back, if that is decided; returns what is left for this or another run to undo."""
         intent = self._held.intent
         if intent.state != "back":
             return self._effects.abort()
@@ -325,7 +325,7 @@ class Commit:
     def _abort_undecided(self, second: Exception) -> list[str]:
         cause = second.cause if isinstance(second, UnansweredError) else second
         text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
-        # Where an upload is gone, or a name taken, no other run can go forward either.
+        # Once an upload is gone, or a name taken, no other run can go forward either.
         aborted = self._effects.abort(but_taken=True) if is_denied(cause) else []
         there = f"{self._prefix.uri}{COMMITTING}, and files that are there already"
         return [text, *aborted, f"{there}: {_NEXT_RUN}"]
@@ -342,7 +342,7 @@ class Commit:
     def _require_forward(self) -> None:
         """Raises _LostError unless the state is still forward, now that the file is there.
 
-        Under a name that stays, that may be the file of another run, which has rolled this back.
+        Where the file's name stays, it may be that of another run, which has rolled this back.
         """
         try:
             self._change("forward")
@@ -354,7 +354,7 @@ class Commit:
             self._hold(found)
 
     def _make_visible_with_another(self) -> None:
-        """As `_make_visible`, where another run may do the same; _LostError if nobody ever can."""
+        """As `_make_visible`, beside another run; raises _LostError if no run ever can."""
         if self._effects.is_visible():
             return
         if not self._effects.complete_or_abort_all():
@@ -385,20 +385,20 @@ class Commit:
         if self._held.intent.shared:
             stale = used.without(self._effects.names(self.pending.stale))
             used = replace(used, retired=stale.retired)
-        # The manifest has the numbers. An export without numbered files may be below those that
-        # a commit has used which went back.
+        # The manifest has the numbers, but one without numbered files may be below those of a
+        # commit that went back.
         if used.next_number <= int(self.pending.manifest.get("next_number", 1)):
             used = replace(used, next_number=1)
-        # Beside its manifest, an intent that stays does no harm.
+        # An intent that stays does no harm beside its manifest.
         with contextlib.suppress(Exception):
             close_intent(self._prefix, self._held, self._state.writer, used, deletes=self._deletes)
 
     # -- going back
 
     def _roll_back(self) -> list[str]:
-        """Abort every upload, then delete visible files, then close; returns what could not be.
+        """Abort every upload, delete visible files, and close; returns what could not be done.
 
-        The intent stays until all of that is done, so that the next run goes on with it.
+        The intent stays until the rest is done, so that the next run goes on with it.
         """
         problems = self._effects.abort()
         if not problems and self.pending.in_place is None:
