@@ -58,7 +58,7 @@ TOLD = (
     "lake.orders is a relation of source lake.orders_too (models/lake.yml) too",
     "source lake.orders_too (models/lake.yml) has 1 problem in its configuration:",
     "lake.orders is a relation of source lake.orders (models/lake.yml) too",
-    "external.headr is not a known key; did you mean header?",
+    "external.headr is not an option of s3_csv_source; did you mean header?",
 )
 
 

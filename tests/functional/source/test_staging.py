@@ -107,7 +107,7 @@ class TestStaging:
         assert where in messages["needs_ragged"]
         assert where in messages["needs_ragged_too"]
         assert "source lake.mistyped has 1 problem" in messages["needs_mistyped"]
-        assert "external.headers is not a known key; did you mean header?" in log
+        assert "external.headers is not an option of s3_csv_source; did you mean header?" in log
         assert copied(log, "lake.orders") == ["3 (1 new object, 0 rejected)"]
         assert copied(log, "lake.customers") == ["2 (1 new object, 0 rejected)"]
         by_customer = f"select name, orders from {project.test_schema}.by_customer"

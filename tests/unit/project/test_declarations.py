@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.options.option import options_of
 from dbt.adapters.mzs3.project.declarations import check_declarations
 from dbt.adapters.mzs3.project.sources import source_definition
 from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, parse_shard_source
-from dbt.adapters.mzs3.source.definition import KNOWN_KEYS
+from dbt.adapters.mzs3.source.definition import OPTIONS
 
 CONNECTIONS = ["default", "lake"]
 
@@ -81,9 +81,9 @@ model.acme.kept (models/kept.sql) has 3 problems in its configuration:
   - on_schema_change must be one of …, not 'ignroe'
   - column_types has 'uid', which is no type of shards; those are …
 source lake.orders (models/lake.yml) has 1 problem in its configuration:
-  - external.headers is not a known key; did you mean header? known are …
+  - external.headers is not an option of s3_csv_source; did you mean header?
 source lake.history (models/lake.yml) has 4 problems in its configuration:
-  - as_off is not a key of a persist_shard source; did you mean as_of? known are …
+  - as_off is not an option of persist_shard; did you mean as_of?
   - location must start with s3://, not 'b'
   - aws_connection 'lkae' is not in the profile; it has default, lake
   - raw.history is a relation of others too
@@ -146,7 +146,7 @@ def some_of(keys: Any) -> Any:
 @given(
     some_of(options_of(CopyOptions)),
     some_of(options_of(ShardOptions)),
-    some_of(KNOWN_KEYS),
+    some_of(OPTIONS),
     some_of(["as_of", "validate", "aws_connection", "location"]),
 )
 def test_whatever_is_given_it_is_taken_or_told(

@@ -10,7 +10,7 @@ import pytest
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.options.option import options_of
 from dbt.adapters.mzs3.shard.config import ShardOptions, ShardSource
-from dbt.adapters.mzs3.source.definition import KNOWN_KEYS
+from dbt.adapters.mzs3.source.definition import OPTIONS
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 PAGES = sorted(option_tables.DOCS.rglob("*.md"))
@@ -40,7 +40,7 @@ def test_a_page_asks_for_options_that_there_are() -> None:
 def test_every_option_has_its_row() -> None:
     assert list(defaults("copy_to_s3")) == list(options_of(CopyOptions))
     assert list(defaults("persist_shard")) == list(options_of(ShardOptions))
-    assert list(defaults("s3_csv_source")) == list(KNOWN_KEYS)
+    assert list(defaults("s3_csv_source")) == list(OPTIONS)
     assert list(defaults("a persist_shard source")) == list(options_of(ShardSource))
     assert {*defaults("aws_connections"), "name"} == {one.name for one in fields(AwsConnection)}
     own = {"method", "host", "server_side_parameters", "aws_connections", "executor_timeout"}

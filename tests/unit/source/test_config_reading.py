@@ -1,39 +1,33 @@
 """The keys that say how strictly objects are read."""
 
 import pytest
+from support.source.fields import parse
 
+from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.read.format import Reading
-from dbt.adapters.mzs3.options.values import ConfigReader
-from dbt.adapters.mzs3.source.config import parse_reading
-from dbt.adapters.mzs3.source.definition import KNOWN_KEYS
 
 
-def problems(has_header=True, **given):
-    found: list[str] = []
-    parse_reading(ConfigReader(given, found, "external."), has_header=has_header)
-    return found
+def problems(**external):
+    with pytest.raises(ConfigError) as raised:
+        parse(external)
+    return list(raised.value.problems)
 
 
 def test_the_defaults():
-    found: list[str] = []
-    assert parse_reading(ConfigReader({}, found, "external."), has_header=False) == Reading()
-    assert not found
+    assert parse().reading == Reading()
+    assert parse(header=False, column_count=1).reading == Reading()
     assert Reading() == Reading("exact", "fail", "fail", None, "utf-8")
 
 
 def test_everything_that_can_be_said():
-    found: list[str] = []
-    given = {
-        "header_match": "subset",
-        "on_header_mismatch": "skip_object",
-        "on_bad_row": "reject",
-        "max_rejects": 0,
-        "encoding": "Windows-1252",
-    }
-    reading = parse_reading(ConfigReader(given, found, "external."), has_header=True)
+    reading = parse(
+        header_match="subset",
+        on_header_mismatch="skip_object",
+        on_bad_row="reject",
+        max_rejects=0,
+        encoding="Windows-1252",
+    ).reading
     assert reading == Reading("subset", "skip_object", "reject", 0, "cp1252")
-    assert not found
-    assert set(given) <= set(KNOWN_KEYS)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +56,9 @@ def test_one_problem(given, says):
 
 
 def test_objects_without_a_header_have_none_to_match():
-    assert problems(has_header=False, header_match="subset", on_header_mismatch="skip_object") == [
+    assert problems(
+        header=False, column_count=1, header_match="subset", on_header_mismatch="skip_object"
+    ) == [
         "external.header_match: subset needs objects with a header, but external.header is false",
         "external.on_header_mismatch: skip_object needs objects with a header, but "
         "external.header is false",

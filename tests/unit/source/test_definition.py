@@ -102,8 +102,7 @@ def test_without_a_header_columns_are_counted_or_declared():
         ({"compression": "xz"},
          "external.compression must be one of by_suffix, none, gzip, zstd, bzip2, not 'xz'"),
         ({"aws_connection": "other"},
-         "external.aws_connection 'other' is not in the profile's aws_connections; known are "
-         "default, lake"),
+         "external.aws_connection 'other' is not in the profile; it has default, lake"),
         ({"delimiter": ";;"},
          "external.delimiter ';;' has 2 characters; delimiters of several characters are not "
          "supported: have the objects written with one of a single one-byte character"),
@@ -134,7 +133,7 @@ def test_a_tab_written_without_double_quotes():
 def test_an_unknown_key_with_a_guess_of_what_was_meant():
     (problem,) = problems(delimeter=";")
     assert problem.startswith(
-        "external.delimeter is not a known key; did you mean delimiter? known are type, location,"
+        "external.delimeter is not an option of s3_csv_source; did you mean delimiter?"
     )
 
 

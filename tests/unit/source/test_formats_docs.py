@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.formats.read.format import FORMAT_NAMES, Reading, RecordF
 from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.formats.read.parquet import parquet_file
 from dbt.adapters.mzs3.formats.read.typed import TypedFormat, can_be_read_as, own_type
-from dbt.adapters.mzs3.source.config import CSV_KEYS, TEXT_KEYS
+from dbt.adapters.mzs3.source.definition import OPTIONS
 from dbt.adapters.mzs3.source.purify import contradictions, purify
 
 PAGE = Path(__file__).parents[3] / "docs" / "s3-csv-source" / "formats.md"
@@ -94,8 +94,9 @@ def test_the_keys_and_the_formats_are_documented():
     page = PAGE.read_text()
     named = re.search(r"The keys (.+?) are for CSV alone.+?So are (.+?) beside", page, re.DOTALL)
     assert named is not None
-    assert re.findall(r"`(\w+)`", named[1]) == list(CSV_KEYS)
-    assert re.findall(r"`(\w+)`", named[2]) == list(TEXT_KEYS)
+    for place, formats in ((1, ("csv",)), (2, ("csv", "jsonl"))):
+        keys = {key for key, one in OPTIONS.items() if one.formats == formats}
+        assert set(re.findall(r"`(\w+)`", named[place])) == keys
     assert all(f"`{name}`" in page or f"`format: {name}`" in page for name in FORMAT_NAMES)
 
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from support.source.fields import parse
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.options.values import ConfigReader
-from dbt.adapters.mzs3.source.config import Intake, OnOverwrite, read_intake
+from dbt.adapters.mzs3.source.config import Intake, OnOverwrite
 
 
 def test_nothing_said_is_no_limit_and_an_overwritten_object_an_error():
@@ -71,10 +70,9 @@ def test_one_problem(external, says):
 
 
 def test_all_problems_at_once():
-    problems = []
-    given = {"on_overwrite": 5, "max_objects_per_run": -1, "max_bytes_per_run": "many"}
-    read_intake(ConfigReader(given, problems, "external."))
-    assert [problem.split()[0] for problem in problems] == [
+    with pytest.raises(ConfigError) as raised:
+        parse(on_overwrite=5, max_objects_per_run=-1, max_bytes_per_run="many")
+    assert [problem.split()[0] for problem in raised.value.problems] == [
         "external.on_overwrite",
         "external.max_objects_per_run",
         "external.max_bytes_per_run",

@@ -50,7 +50,7 @@ def option(
     convert: Callable[[Any], Any],
     default: Any = MISSING,
     *,
-    kw_only: bool = False,
+    kw_only: Any = MISSING,
     **declared: Any,
 ) -> Any:
     """The field of an option; the arguments are those of `Option`. A secret is in no repr."""
@@ -140,9 +140,10 @@ def read(
     problems = list(_unknown(given, options_of(kind), of))
     given = {key: value for key, value in given.items() if value is not None}
     options = convert(kind, given, problems, **beside)
-    problems += [*_problems(options, given), *check(options)]
+    problems += _problems(options, given)
+    problems = [*(f"{within}{problem}" for problem in problems), *check(options)]
     if problems:
-        raise ConfigError(subject, [f"{within}{problem}" for problem in problems])
+        raise ConfigError(subject, problems)
     return options
 
 

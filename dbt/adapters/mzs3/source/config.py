@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 from urllib.parse import urlsplit
 
-from dbt.adapters.mzs3.formats.read.encoding import canonical_encoding
 from dbt.adapters.mzs3.formats.read.format import (
     CSV,
-    FAIL,
     FORMAT_NAMES,
-    HEADER_MATCHES,
     JSONL,
-    ON_BAD_ROW,
-    ON_HEADER_MISMATCH,
-    REJECT,
     SKIP_OBJECT,
-    Reading,
 )
 from dbt.adapters.mzs3.options.groups import tag_problems
+from dbt.adapters.mzs3.options.option import Option
 from dbt.adapters.mzs3.options.values import (
     ConfigReader,
-    choice,
-    member,
     parse_size,
-    whole_number,
 )
 from dbt.adapters.mzs3.store.location import S3Location, parse_location
 
@@ -36,11 +27,9 @@ SCAN = "bucket_scan"
 QUEUE = "sqs_notifications"
 EPOCH_MARK = "{epoch}"
 
-DIALECT_KEYS = ("delimiter", "quote", "escape", "null")
-CSV_KEYS = ("column_count", *DIALECT_KEYS, "encoding")
-TEXT_KEYS = ("compression", "on_bad_row", "max_rejects")
 FULL_LISTING_HOURS = 24
 AUTO = "auto"
+_TITLES = {CSV: "CSV", JSONL: "JSON lines"}
 MINUTES_PER_RUN = 10
 
 _WAYS = f"{SCAN}, or {QUEUE} with a queue's name or URL"
@@ -228,97 +217,42 @@ class Intake:
         return any(limit is not None for limit in limits)
 
 
-def read_intake(read: ConfigReader) -> Intake:
-    """What `on_overwrite` and the keys that end in `_per_run` declare."""
-    size = read.given.get("max_bytes_per_run")
-    is_auto = size == AUTO
-    minutes = read("minutes_per_run", whole_number(1)) or MINUTES_PER_RUN
-    if "minutes_per_run" in read.given and not _is_word(size):
-        read.note(f"minutes_per_run needs max_bytes_per_run: {AUTO} beside it")
-    return Intake(
-        on_overwrite=read("on_overwrite", member(OnOverwrite)) or OnOverwrite.FAIL,
-        max_objects=read("max_objects_per_run", whole_number(1)),
-        max_bytes=None if is_auto else read("max_bytes_per_run", _bytes_per_run),
-        minutes=minutes if is_auto else None,
-    )
-
-
-def _is_word(size: object) -> bool:
+def is_word(size: object) -> bool:
     """Whether a size is perhaps `auto`, and no number."""
     return isinstance(size, str) and not re.match(r"\s*\d", size)
 
 
-def _bytes_per_run(value: object) -> int:
-    if _is_word(value):
+def bytes_per_run(value: object) -> int | str:
+    """A number of bytes, or `auto`."""
+    if value == AUTO:
+        return AUTO
+    if is_word(value):
         raise ValueError(
             f"must be {AUTO}, a number of bytes or a text such as '256MB', not {value!r}"
         )
     return parse_size(value)
 
 
-def read_format(read: ConfigReader) -> tuple[str, ConfigReader]:
-    """The declared format, and a reader of what else is declared of its objects.
-
-    Keys that are not of its format are a problem each.
-    """
-    name = read("format", choice(FORMAT_NAMES)) or CSV
-    if name == CSV:
-        return CSV, read
-    alone = dict.fromkeys(CSV_KEYS, "CSV")
-    if name != JSONL:
-        alone |= dict.fromkeys(TEXT_KEYS, "CSV and JSON lines")
-    wrong = [key for key in alone if key in read.given]
-    for key in wrong:
-        read.note(f"{key} is for {alone[key]}, but external.format is {name}")
-    if read.given.get("header") is False:
-        wrong.append("header")
-        read.note(
+def of_other_formats(
+    given: Mapping[str, Any], options: Mapping[str, Option]
+) -> Iterator[tuple[str, str]]:
+    """The keys that are not of the format of the objects, each with the problem."""
+    name = given.get("format", CSV)
+    if name not in FORMAT_NAMES or name == CSV:
+        return
+    for key, one in options.items():
+        if key in given and one.formats and name not in one.formats:
+            titles = " and ".join(_TITLES[each] for each in one.formats)
+            yield key, f"{key} is for {titles}, but external.format is {name}"
+    if given.get("header") is False:
+        yield (
+            "header",
             f"header is false, but objects of the format {name} name their fields; leave it out, "
-            "or list the names"
+            "or list the names",
         )
-    if name == JSONL and read.given.get("on_header_mismatch") == SKIP_OBJECT:
-        wrong.append("on_header_mismatch")
-        read.note(
+    if name == JSONL and given.get("on_header_mismatch") == SKIP_OBJECT:
+        yield (
+            "on_header_mismatch",
             f"on_header_mismatch: {SKIP_OBJECT} is for objects with one header, but with the "
-            f"format {name} each record has its own keys; leave it out, and see on_bad_row"
+            f"format {name} each record has its own keys; leave it out, and see on_bad_row",
         )
-    rest = {key: value for key, value in read.given.items() if key not in wrong}
-    return name, ConfigReader(rest, read.problems, "external.")
-
-
-def read_full_listing_hours(read: ConfigReader, discovery: Discovery) -> int | None:
-    """What `key_order` and `full_listing_hours` declare.
-
-    With ascending keys, after how many hours all are listed again: until then, a run lists the end
-    of them. None for keys in any order: every listing is full.
-    """
-    order = read("key_order", choice(("any", "ascending")))
-    if order == "ascending" and not discovery.bucket_scan:
-        read.note(f"key_order: ascending needs {SCAN} in external.discover")
-    hours = read("full_listing_hours", whole_number(1)) or FULL_LISTING_HOURS
-    if "full_listing_hours" in read.given and read.given.get("key_order", "any") == "any":
-        read.note(
-            "full_listing_hours needs key_order: ascending beside it; without, every listing is "
-            "full"
-        )
-    return hours if order == "ascending" else None
-
-
-def parse_reading(read: ConfigReader, *, has_header: bool) -> Reading:
-    """What `header_match`, `on_bad_row` and the like declare: how strictly objects are read."""
-    of_header = {
-        "header_match": choice(HEADER_MATCHES),
-        "on_header_mismatch": choice(ON_HEADER_MISMATCH),
-    }
-    others = {
-        "on_bad_row": choice(ON_BAD_ROW),
-        "max_rejects": whole_number(0),
-        "encoding": lambda name: canonical_encoding(str(name)),
-    }
-    reading = Reading(**read.all({**of_header, **others}))
-    if reading.max_rejects is not None and read.given.get("on_bad_row", FAIL) == FAIL:
-        read.note(f"max_rejects needs `on_bad_row: {REJECT}` beside it")
-    for key in () if has_header else of_header:
-        if (value := getattr(reading, key)) != getattr(Reading, key):
-            read.note(f"{key}: {value} needs objects with a header, but external.header is false")
-    return reading

@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, SUBSET, RecordFiel
 from dbt.adapters.mzs3.formats.read.typed import VOID, misfits
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.definition import PINNED, SourceDefinition
 from dbt.adapters.mzs3.spark.sql import PARQUET
 
 # Of these nearly any text is a value.
@@ -38,8 +39,10 @@ class PinnedDefinition:
     has for each column the position of its name in the header; it is empty where they are in one
     order, as all were that an earlier version has pinned. `origin` is the URI of the object whose
     header it is, None for one that was declared, or pinned by an earlier version; definitions
-    that differ in no more are equal. The pattern is not pinned, nor what is done with headers and
-    rows that do not fit: these may change without making wrong what was taken.
+    that differ in no more are equal. `others` are options that are pinned and have no field here;
+    what was pinned before there was one has its default. The pattern is not pinned, nor what is
+    done with headers and rows that do not fit: these may change without making wrong what was
+    taken.
     """
 
     header: tuple[str, ...] | None
@@ -52,6 +55,7 @@ class PinnedDefinition:
     file_format: str = PARQUET
     fields: tuple[int, ...] = ()
     origin: str | None = field(default=None, compare=False)
+    others: Mapping[str, Any] = field(default_factory=dict)
 
     def fetched(self) -> tuple[Column, ...]:
         """The columns in the header's order, which is that in which objects are read."""
@@ -95,6 +99,7 @@ class PinnedDefinition:
         not know it takes them for others than are declared, and never one for another.
         """
         stored = asdict(self)
+        stored |= stored.pop("others")
         stored["order"] = stored.pop("fields")
         stored["columns"] = [asdict(column) for column in self.fetched()]
         return json.dumps(stored)
@@ -110,8 +115,14 @@ class PinnedDefinition:
         columns = tuple(Column(**column) for column in value["columns"])
         value["fields"] = tuple(stored.get("order", ()))
         value["columns"] = tuple(columns[at] for at in value["fields"]) or columns
+        value["others"] = {
+            key: stored.get(key, one.default) for key, one in PINNED.items() if key not in _OWN
+        }
         value["dialect"] = CsvDialect(**value["dialect"])
         return cls(**value)
+
+
+_OWN = {one.name for kind in (PinnedDefinition, CsvDialect) for one in dataclasses.fields(kind)}
 
 
 def purify(definition: SourceDefinition, found: Sequence[RecordField] | None) -> PinnedDefinition:
@@ -136,6 +147,9 @@ def purify(definition: SourceDefinition, found: Sequence[RecordField] | None) ->
         encoding=definition.reading.encoding,
         format=definition.format,
         fields=fields,
+        others={
+            key: value for key, value in definition.pinned_options().items() if key not in _OWN
+        },
     )
 
 
@@ -219,22 +233,15 @@ def _unmatchable(header: Sequence[str], match: str) -> list[str]:
 
 def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> list[str]:
     """What the definition now says that the pinned one does not; empty if they agree."""
-    # No word of the escape: it is always the quote.
-    now, then = definition.dialect, pinned.dialect
-    values = (
-        ("location", definition.location.uri, pinned.location),
-        ("format", definition.format, pinned.format),
-        ("delimiter", now.delimiter, then.delimiter),
-        ("quote", now.quote, then.quote),
-        ("null", now.null, then.null),
-        ("compression", definition.compression, pinned.compression),
-        ("encoding", definition.reading.encoding, pinned.encoding),
-        ("file_format", definition.file_format or pinned.file_format, pinned.file_format),
-    )
+    then = {**vars(pinned), **vars(pinned.dialect), **pinned.others}
+    now = {
+        **definition.pinned_options(),
+        "file_format": definition.file_format or pinned.file_format,
+    }
     found = [
-        f"the {key} is declared as {declared!r} but was pinned as {before!r}"
-        for key, declared, before in values
-        if declared != before
+        f"the {key} is declared as {declared!r} but was pinned as {then[key]!r}"
+        for key, declared in now.items()
+        if declared != then[key]
     ]
     header = pinned.header
     if (definition.header is False) != (header is None):

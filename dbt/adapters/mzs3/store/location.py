@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.options.values import has_control_character
+from dbt.adapters.mzs3.options.values import has_control_character, text
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 SCHEME = "s3://"
@@ -97,6 +97,11 @@ def readable_location(text: str) -> S3Location:
     if prefix.startswith("/") or "//" in prefix:
         raise ValueError(f"has an empty folder name in it: {text!r}")
     return S3Location(bucket, f"{prefix}/" if prefix else "")
+
+
+def declared_location(value: object) -> S3Location:
+    """The location of an option, which must be a text."""
+    return readable_location(text(value))
 
 
 def joined_texts(expression: str, as_of: int) -> str | None:

@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.formats.read.chunks import RecordTooLarge
 from dbt.adapters.mzs3.formats.read.columns import Column
-from dbt.adapters.mzs3.formats.read.encoding import UTF_8, readable_text
+from dbt.adapters.mzs3.formats.read.encoding import UTF_8, canonical_encoding, readable_text
 from dbt.adapters.mzs3.formats.read.stream import ByteStream
+from dbt.adapters.mzs3.options.option import option
+from dbt.adapters.mzs3.options.values import choice, whole_number
 from dbt.adapters.mzs3.types.table import arrow_type
 
 FORMAT_NAMES = CSV, AVRO, PARQUET, JSONL = ("csv", "avro", "parquet", "jsonl")
@@ -25,6 +27,10 @@ MAX_RAW_BYTES = 1024 * 1024
 """How much of a rejected record is kept as its raw text."""
 
 
+def _encoding(value: object) -> str:
+    return canonical_encoding(str(value))
+
+
 @dataclass(frozen=True)
 class Reading:
     """How objects are read, and what is done with those that are not as declared.
@@ -32,11 +38,20 @@ class Reading:
     `max_rejects` is for one run, None for any number; `encoding` a name that `codecs` gives.
     """
 
-    header_match: str = EXACT
-    on_header_mismatch: str = FAIL
-    on_bad_row: str = FAIL
-    max_rejects: int | None = None
-    encoding: str = UTF_8
+    header_match: str = option(choice(HEADER_MATCHES), EXACT)
+    """`exact`: the pinned names in the pinned order. `reorder`: the pinned names in any order.
+    `subset`: at least the pinned names, in any order."""
+    on_header_mismatch: str = option(choice(ON_HEADER_MISMATCH), FAIL)
+    """`fail`: an object with another header stops the run. `skip_object`: it is left out, and the
+    others are taken."""
+    on_bad_row: str = option(choice(ON_BAD_ROW), FAIL, formats=(CSV, JSONL))
+    """`fail`: a record that is not right stops the run. `reject`: it goes to
+    `<table>__rejects`."""
+    max_rejects: int | None = option(whole_number(0), None, formats=(CSV, JSONL))
+    """With `on_bad_row: reject`: a run with more rejects than this fails, and commits nothing. 0
+    or more."""
+    encoding: str = option(_encoding, UTF_8, formats=(CSV,), pinned=True, after="null")
+    """UTF-8, UTF-16, or one of Python's codecs that has ASCII's characters at ASCII's bytes."""
 
     @property
     def skips(self) -> bool:
