@@ -12,7 +12,7 @@ import pytest
 from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
-from dbt.adapters.mzs3.shard.read.validation import validated
+from dbt.adapters.mzs3.shard.read.validation import validate_shard
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
 from dbt.adapters.mzs3.store.connection import AwsConnection
@@ -76,7 +76,7 @@ def frame(spark: Any, connection: AwsConnection, location: str) -> Callable[...,
         place = parse_location(location)
         if validate:
             state = readable_state(connection, place)
-            validated(spark, ShardLocation(connection, place), state, as_of).require_same()
+            validate_shard(spark, ShardLocation(connection, place), state, as_of).require_same()
         return read_shard(spark, connection, place, as_of=as_of, **how)
 
     return read

@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
-from dbt.adapters.mzs3.shard.read.validation import validated
+from dbt.adapters.mzs3.shard.read.validation import validate_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import batch
 from dbt.adapters.mzs3.shard.write.job import persist_shard
@@ -270,7 +270,7 @@ class Trial:
         if chance.random() < 0.3:
             state = readable_state(self.connection, self.location)
             shard = ShardLocation(self.connection, self.location)
-            validated(self.spark, shard, state, None).require_same()
+            validate_shard(self.spark, shard, state, None).require_same()
         frames = []
         for moment, seen in expected.items():
             frame = read_shard(self.spark, self.connection, self.location, as_of=moment)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.errors import PySparkException
@@ -74,7 +75,9 @@ def test_what_spark_does_not_report_is_not_known(
     monkeypatch.setattr(column_bytes, "observed", observed)
     fetching = Fetching()
     assert fetching.found() == ColumnBytes()
-    monkeypatch.setattr(fetching, "_observed", object())
+    for name in ("F", "Observation"):
+        monkeypatch.setattr(column_bytes, name, MagicMock())
+    fetching.counted(MagicMock(), [])
     assert fetching.found() is None
 
 

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, Fetching
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
-from dbt.adapters.mzs3.shard.read.validation import TABLE, record, validated
+from dbt.adapters.mzs3.shard.read.validation import TABLE, record, validate_shard
 from dbt.adapters.mzs3.shard.state.spark_types import parts_of
 from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import NoShardError
@@ -77,7 +77,7 @@ def write_source_table(
     validation = None
     if source.validate:
         shard = ShardLocation(table.connection, source.location)
-        validation = validated(spark, shard, state, source.as_of)
+        validation = validate_shard(spark, shard, state, source.as_of)
         for line in validation.lines():
             tell(("debug", line))
         replacement.create_schema()

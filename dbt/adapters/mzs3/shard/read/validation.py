@@ -93,7 +93,7 @@ class Validation:
         )
 
 
-def validated(
+def validate_shard(
     spark: SparkSession, shard: ShardLocation, state: ShardState, as_of: int | None
 ) -> Validation:
     """Compare the encodings of all batches up to a time, None for the shard's last one.
@@ -103,17 +103,17 @@ def validated(
     moment = state.upper - 1 if as_of is None else as_of
     batches = [batch for batch in state.batches_until(moment) if batch.files]
     files = [file for batch in batches if batch.encoding == "dual" for file in batch.files]
-    found = {}
+    results = {}
     if files:
         compare = shipped(compare_files, shard.connection, shard.location.bucket)
         rows = in_tasks(spark, shard, files).mapInArrow(compare, COMPARED_DDL).collect()
-        found = {row["key"]: (row["compared"], row["differing"]) for row in rows}
+        results = {row["key"]: (row["compared"], row["differing"]) for row in rows}
     names = {column.tag: column.name for one in state.schemas for column in one.columns}
 
-    def of(batch: ShardBatch) -> ValidatedBatch:
+    def summed(batch: ShardBatch) -> ValidatedBatch:
         keys = [shard.location.key(file.name) for file in batch.files]
         compared, differing = 0, Counter[int]()
-        for count, by_tag in (found[key] for key in keys if key in found):
+        for count, by_tag in (results[key] for key in keys if key in results):
             compared += count
             differing.update(by_tag)
         shown = ", ".join(
@@ -123,7 +123,7 @@ def validated(
         total = differing.total()
         return ValidatedBatch(batch.moment, batch.encoding, len(keys), compared, total, shown)
 
-    return Validation(shard.location.uri, moment, tuple(map(of, batches)))
+    return Validation(shard.location.uri, moment, tuple(map(summed, batches)))
 
 
 _COLUMNS = pa.schema(
