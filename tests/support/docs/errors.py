@@ -38,7 +38,6 @@ _NO_ERRORS = (
     "pinned_definition.py",
     "report.py",
     "permissions.py",
-    "times.py",
 )
 # Parts of errors that are on the page as `<what>`, and what the log says of success.
 _NO_ERROR_TEXTS = frozenset(

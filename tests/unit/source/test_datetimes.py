@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.source.fields import decode_one, problem_of
 
-from dbt.adapters.mzs3.formats.read.times import to_timestamp, to_timestamp_at_once
+from dbt.adapters.mzs3.formats.read.convert import to_timestamp, to_timestamp_at_once
 from dbt.adapters.mzs3.types.table import arrow_type
 
 DAY_US = 86_400_000_000

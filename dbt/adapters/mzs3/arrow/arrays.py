@@ -42,7 +42,7 @@ def binary_of(values: pa.Array, width: int) -> pa.Array:
     return values.view(pa.binary(width)).cast(pa.binary())
 
 
-def cast_by_form(
+def cast_by_pattern(
     text: pa.Array,
     usual_regex: str,
     cast: Callable[[pa.Array], pa.Array],

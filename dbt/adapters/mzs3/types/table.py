@@ -89,7 +89,7 @@ OF_PYTHON = {"str": "string", "int": "bigint", "float": "double"}
 _BY_NAME = {name: row for row in TYPES for name in (row.name, *row.spellings)}
 _BY_SENT = {row.sent: row for row in reversed(TYPES) if row.sent is not None}
 _BY_SENT |= {_TEXT: _BY_NAME["string"], _BYTES: _BY_NAME["binary"]}
-_PARAMETERS = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 
 
 def type_named(name: str) -> SparkType | None:
@@ -122,14 +122,8 @@ def sql_of(kind: pa.DataType) -> str:
 
 def decimal_parameters(text: str) -> tuple[int, int] | None:
     """Precision and scale in a decimal's DDL, with Spark's defaults; None for another type."""
-    name, bracket, rest = text.partition("(")
-    if _BY_NAME.get(name) is not _BY_NAME["decimal"]:
-        return None
-    parameters = _PARAMETERS.fullmatch(bracket + rest) if bracket else None
-    if bracket and parameters is None:
-        return None
-    precision, scale = parameters.groups() if parameters else (None, None)
-    return int(precision or 10), int(scale or 0)
+    found = _DECIMAL.fullmatch(text)
+    return (int(found[1] or 10), int(found[2] or 0)) if found else None
 
 
 def arrow_type(data_type: str) -> pa.DataType:

@@ -60,7 +60,7 @@ def test_each_value_is_as_good_as_it_is_alone(data_type, values):
 
 @pytest.mark.parametrize("data_type", [kind for kind in TYPES if kind != "string"])
 def test_what_the_form_alone_tells_is_good(data_type):
-    form = conversions.good_form(data_type)
+    form = conversions.sure_pattern(data_type)
 
     @given(st.from_regex(form.replace("$", r"\Z"), alphabet=ASCII))
     def check(value):
@@ -80,7 +80,7 @@ ASCII = st.characters(codec="ascii")
 )
 def test_what_converts_is_possible_by_its_form(data_type, value):
     if is_good(value, data_type):
-        form = conversions.possible_form(data_type)
+        form = conversions.possible_pattern(data_type)
         assert pc.all(pc.match_substring_regex(pa.array([value]), form)).as_py()
 
 

@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.formats.read.chunks import (
 )
 from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.compression import plain_reader
-from dbt.adapters.mzs3.formats.read.convert import convert, convert_good, is_special
+from dbt.adapters.mzs3.formats.read.convert import convert, convert_good, is_special, require_year
 from dbt.adapters.mzs3.formats.read.encoding import invalid_utf8, utf8_reader, width_in
 from dbt.adapters.mzs3.formats.read.format import (
     ObjectDecoder,
@@ -52,7 +52,6 @@ from dbt.adapters.mzs3.formats.read.records import (
     without_header,
 )
 from dbt.adapters.mzs3.formats.read.stream import ReadBytes
-from dbt.adapters.mzs3.formats.read.times import require_year
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.types.table import arrow_type
@@ -95,20 +94,22 @@ class CsvFormat:
 class _ObjectDecoder:
     """Decodes objects with this header, or without one, by the decoder of a task."""
 
-    form: CsvFormat
+    object_format: CsvFormat
     header: tuple[str, ...] | None
     decoder: Decoder
 
     def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
-        form, header, decoder = self.form, self.header, self.decoder
+        object_format, header, decoder = self.object_format, self.header, self.decoder
         layout = RecordLayout.in_order(len(decoder.columns)) if header is None else None
         with contextlib.closing(stored.open()) as reader:
-            found = form.chunks(reader.read, stored.key, BLOCK_BYTES)
+            found = object_format.chunks(reader.read, stored.key, BLOCK_BYTES)
             try:
                 for chunk in found:
                     if layout is None:
                         assert header is not None
-                        layout, chunk = without_header(chunk, header, form.dialect, form.reading)
+                        layout, chunk = without_header(
+                            chunk, header, object_format.dialect, object_format.reading
+                        )
                         if not chunk.data:
                             continue
                     decoded = decoder.decode(chunk, layout)
@@ -118,15 +119,20 @@ class _ObjectDecoder:
             except RecordTooLarge as large:
                 if layout is None:
                     raise malformed_header(large.problem, large.line, large.byte) from large
-                if not form.reading.rejects:
+                if not object_format.reading.rejects:
                     raise
-                yield rest_rejected(large, decoder.columns, form.reading.encoding)
+                yield rest_rejected(large, decoder.columns, object_format.reading.encoding)
 
     def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
         """See `ObjectDecoder`: where each object is right, so are all of them joined."""
-        form, width = self.form, len(self.decoder.columns)
+        object_format, width = self.object_format, len(self.decoder.columns)
         joined = joined_objects(
-            objects, self.header, width, form.dialect, form.compression, form.reading
+            objects,
+            self.header,
+            width,
+            object_format.dialect,
+            object_format.compression,
+            object_format.reading,
         )
         if joined is None:
             return None

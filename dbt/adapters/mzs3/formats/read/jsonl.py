@@ -295,16 +295,16 @@ def _joined(parts: Sequence[Records]) -> Records:
 class _ObjectDecoder:
     """Decodes objects by the decoder of a task."""
 
-    form: JsonLinesFormat
+    object_format: JsonLinesFormat
     decoder: JsonDecoder
 
     def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
         with contextlib.closing(stored.open()) as reader:
             try:
-                for chunk in self.form.chunks(reader.read, stored.key, BLOCK_BYTES):
+                for chunk in self.object_format.chunks(reader.read, stored.key, BLOCK_BYTES):
                     yield self.decoder.decode(chunk)
             except RecordTooLarge as large:
-                if not self.form.reading.rejects:
+                if not self.object_format.reading.rejects:
                     raise
                 yield rest_rejected(large, self.decoder.columns, UTF_8)
 
@@ -314,7 +314,7 @@ class _ObjectDecoder:
         counts: list[int] = []
         for stored in objects:
             try:
-                text = whole_text(stored, self.form.compression, UTF_8)
+                text = whole_text(stored, self.object_format.compression, UTF_8)
             except ObjectError:
                 return None
             if text is None:

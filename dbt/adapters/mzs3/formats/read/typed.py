@@ -97,15 +97,15 @@ class TypedFormat:
 class _TypedDecoder:
     """Decodes objects that have this header to batches of the columns."""
 
-    form: TypedFormat
+    object_format: TypedFormat
     header: tuple[str, ...]
     columns: Sequence[Column]
 
     def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
         if stored.size == 0:
             return
-        with self.form.opened(stored) as (fields, batches):
-            match = self.form.reading.header_match
+        with self.object_format.opened(stored) as (fields, batches):
+            match = self.object_format.reading.header_match
             positions = positions_of(fields, self.header, self.columns, match)
             own_types = [str(fields[position].own) for position in positions]
             done = 0
