@@ -71,7 +71,7 @@ def made_up_client(objects: int) -> Iterator[MadeUpClient]:
     client = MadeUpClient(objects)
     with contextlib.ExitStack() as stack:
         for module in (pinning, idle, scan, listing):
-            stack.enter_context(mock.patch.object(module, "s3_client", _Client(client)))
+            stack.enter_context(mock.patch.object(module, "open_store", _Client(client)))
         stack.enter_context(mock.patch.object(fetch, "fetch_objects", _made_up_rows))
         # With the bucket as it is now, and not as it was when the code was pickled.
         for module in (scan, rows_table):
@@ -98,7 +98,7 @@ def _made_up_rows(
     def rows(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in listed:
             key = batch.column("key")
-            uri = pc.binary_join_element_wise(f"s3://{spec.bucket}", key, "/")
+            uri = pc.binary_join_element_wise(spec.location.uri_of("").rstrip("/"), key, "/")
             first = pa.repeat(pa.scalar(1, pa.int64()), len(key))
             when = batch.column("last_modified").cast(modified)
             columns = [key, uri, first, when]

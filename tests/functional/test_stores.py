@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from support.s3.opened import prefix_of
 from support.s3.real_stores import STORE
 
 from dbt.adapters.mzs3.store.client import s3_client
@@ -16,7 +17,6 @@ from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete, store_c
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import CONFLICT_CODES, UNMET_CODES
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile, complete
 
 BUCKET = "stores"
@@ -66,14 +66,14 @@ def opened(client: Any, key: str, *bodies: bytes) -> dict[str, Any]:
 
 
 def test_the_conditions_of_writes_are_heeded(client: Any) -> None:
-    found = store_conditions(Prefix(client, S3Location(BUCKET, "conditions/")))
+    found = store_conditions(prefix_of(client, S3Location(BUCKET, "conditions/")))
     assert found.creates
     assert found.replaces
     assert "Contents" not in client.list_objects_v2(Bucket=BUCKET, Prefix="conditions/")
 
 
 def test_whether_a_delete_compares_is_found_out(client: Any) -> None:
-    prefix = Prefix(client, S3Location(BUCKET, "deletes/"))
+    prefix = prefix_of(client, S3Location(BUCKET, "deletes/"))
     assert heeds_conditional_delete(prefix) == (STORE != "minio")
     assert "Contents" not in client.list_objects_v2(Bucket=BUCKET, Prefix="deletes/")
 
@@ -181,7 +181,7 @@ def test_of_completions_at_once_one_creates(client: Any) -> None:
 
 
 def test_a_file_is_completed_by_whoever_and_however_often(client: Any) -> None:
-    prefix = Prefix(client, S3Location(BUCKET, "again/"))
+    prefix = prefix_of(client, S3Location(BUCKET, "again/"))
     for race in range(RACES):
         key = f"again/{race}"
         upload = opened(client, key, b"whole")

@@ -142,13 +142,11 @@ class Intruding:
     def __call__(self, ask: Ask) -> str:
         client, file = Client(ask), self.of.files[0]
         if self.instead_of is not None:
-            client.get_object(Key=COMMITTING)
-        opened: Any = client.create_multipart_upload(Bucket="b", Key=file.key)
-        upload = {"Key": file.key, "UploadId": opened["UploadId"]}
-        etag = client.upload_part(**upload, PartNumber=1, Body=b"#" * file.bytes)["ETag"]
-        parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
-        kept = {"IfNoneMatch": "*"} if self.instead_of is None else {"IfMatch": self.instead_of}
-        return str(client.complete_multipart_upload(**upload, MultipartUpload=parts, **kept))
+            client.get(COMMITTING)
+        upload = (file.key, client.open_upload(file.key, {}).id)
+        etag = client.put_part(*upload, 1, b"#" * file.bytes)
+        before = self.instead_of
+        return client.complete(*upload, [etag], if_absent=before is None, if_version=before)
 
 
 def intruded(
@@ -239,7 +237,7 @@ def test_an_old_file_that_somebody_removes_is_no_obstacle() -> None:
     old = dict(bucket.objects)[key].etag
 
     def remove(ask: Ask) -> None:
-        Client(ask).delete_object(Key=key, IfMatch=old)
+        Client(ask).delete(key, if_version=old)
 
     def check_end(after: Bucket, outcomes: tuple[Any, ...]) -> None:
         assert not isinstance(outcomes[0], Exception), f"it failed: {outcomes[0]}"
@@ -348,7 +346,7 @@ class TestAProtocolThatIsWrong:
     def test_a_condition_that_does_not_hold_is_taken_for_a_refusal(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(pending, "UNMET_CODES", frozenset())
+        monkeypatch.setattr(pending, "PreconditionFailedError", ())
         with pytest.raises(AssertionError, match=r"it failed: .*PreconditionFailed"):
             ended_by_repetitions(*COMMITS["a first export"], S3Model())
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from support.export.scenes import (
     EXPIRED,
     LATE,
@@ -40,6 +39,7 @@ from support.s3.model import Bucket, S3Model, run_alone
 
 from dbt.adapters.mzs3.export.commit.effects import Effects
 from dbt.adapters.mzs3.export.commit.manifest import Existing, to_json
+from dbt.adapters.mzs3.store.failures import StoreError
 from dbt.adapters.mzs3.upload.names import UsedNames
 
 
@@ -249,7 +249,7 @@ class TestAProtocolThatIsWrong:
         def completes(effects: Any) -> bool:
             try:
                 return bool(effects.complete_all())
-            except ClientError:
+            except StoreError:
                 return False
 
         monkeypatch.setattr(Effects, "complete_or_abort_all", completes)

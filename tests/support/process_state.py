@@ -7,7 +7,7 @@ import sys
 from dbt.adapters.mzs3.worker import worker_state
 
 KEPT = {
-    ("store.client", "_idle"),
+    ("store.opened", "_idle"),
     ("ledger.lease", "_threads"),
     ("export.running_view", "_locks"),
     ("store.conditions", "_known"),

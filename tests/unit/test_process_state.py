@@ -11,7 +11,7 @@ from support import process_state
 
 import dbt.adapters.mzs3.errors as anchor
 from dbt.adapters.mzs3.project import source_runs
-from dbt.adapters.mzs3.store import client
+from dbt.adapters.mzs3.store import opened
 from dbt.adapters.mzs3.worker import worker_state
 
 PACKAGE = Path(anchor.__file__).parent
@@ -155,7 +155,7 @@ def modules_of(tree: ast.Module) -> set[str]:
 def test_nothing_is_left_of_the_test_before(again: bool) -> None:
     """The same twice: whichever is the second finds nothing of the first."""
     assert source_runs.once("run", "key", lambda: f"{again}") == f"{again}"
-    assert client._idle == []
+    assert opened._idle == []
     assert worker_state() == {}
-    client.LentClient(None, (), 1e12).give_back()  # type: ignore[arg-type]
+    opened.LentStore(None, (), 1e12).give_back()  # type: ignore[arg-type]
     worker_state()["client"] = "kept"

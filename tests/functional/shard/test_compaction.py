@@ -8,19 +8,19 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.s3.opened import state_of
 from support.s3.real_stores import STORE
 
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.state.state import ShardState
-from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.store.location import parse_location
 
 pytestmark = pytest.mark.spark
 
 
-def state_of(s3: Any, location: str) -> ShardState:
-    found = StateStore(s3, parse_location(location)).read()
+def shard_at(s3: Any, location: str) -> ShardState:
+    found = state_of(s3, parse_location(location)).read()
     assert found is not None
     return found.state
 
@@ -61,7 +61,7 @@ def test_batches_of_all_encodings_and_schemas_become_one(
     assert (done.state.since, done.new.additions, done.new.retractions) == (50, 1, 0)
     assert rows(validate=True) == expected[50] == [(9, 9)]
     # What had just been compacted is kept for keep_hours, and no longer.
-    assert files_of(s3, location) == state_of(s3, location).file_names
+    assert files_of(s3, location) == shard_at(s3, location).file_names
     with pytest.raises(Exception, match="is not the file that the shard's state named"):
         running.collect()
     assert compact(since="latest").new is None
@@ -109,7 +109,7 @@ def test_a_file_of_a_crashed_run_is_removed_when_it_is_old(
     assert not compact().removed
     assert len(files_of(s3, location)) == 2
     assert len(compact(keep_hours=0).removed) == 1
-    assert files_of(s3, location) == state_of(s3, location).file_names
+    assert files_of(s3, location) == shard_at(s3, location).file_names
     assert s3.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}-of-others")["KeyCount"] == 1
 
 
@@ -152,7 +152,7 @@ def test_a_run_that_writes_while_files_are_removed_loses_nothing(
     assert persist("select 3 as id", 30).rows == 2
     assert removed[0] > 0
     assert (rows(10), rows(20), rows()) == ([(1,)], [(2,)], [(3,)])
-    assert files_of(s3, location) == state_of(s3, location).file_names
+    assert files_of(s3, location) == shard_at(s3, location).file_names
 
 
 def test_runs_write_while_a_compaction_does(

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import types as T
+from support.s3.opened import state_of
 from support.spark.values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of
-from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import job
 from dbt.adapters.mzs3.shard.write.batch import write_batch
 from dbt.adapters.mzs3.store.location import parse_location
@@ -122,7 +122,7 @@ def test_a_run_that_loses_a_race_begins_again(
     assert (rows(10), rows(20), rows(21)) == ([(1,)], [(2,)], [(3,)])
     bucket = location.removeprefix("s3://").split("/")[0]
     keys = [found["Key"] for found in s3.list_objects_v2(Bucket=bucket)["Contents"]]
-    named = StateStore(s3, parse_location(location)).read()
+    named = state_of(s3, parse_location(location)).read()
     assert named is not None
     files = {f"orders/{file.name}" for one in named.state.batches for file in one.files}
     assert set(keys) == {*files, "orders/_shard.json"}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
+from support.s3.opened import state_of
 
 from dbt.adapters.mzs3.shard.read.rows import read_shard
-from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.location import parse_location
 
@@ -49,7 +49,7 @@ class TestMigrationWalk:
         """After each command: the encodings that the shard has, and what the log says of them."""
         logs: list[str] = []
         encodings: list[list[str]] = []
-        store = StateStore(s3_client(connection), LOCATION)
+        store = state_of(s3_client(connection), LOCATION)
         for step in steps():
             if isinstance(step, tuple):
                 write_file(step[1], project.project_root, "models", step[0])

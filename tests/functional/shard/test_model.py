@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
+from support.s3.opened import state_of
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.read.rows import read_shard
-from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.location import parse_location
 
@@ -186,7 +186,7 @@ class TestShardModel:
             read_shard(spark, connection, location, as_of=first - 1)
         how = f"{{{where}, keep_hours: 0}}"
         run_dbt(["run-operation", "compact_shard", "--args", how])
-        state = StateStore(s3, location).existing().state
+        state = state_of(s3, location).existing().state
         there = s3.list_objects_v2(Bucket="shard-model", Prefix="orders/batches/")["Contents"]
         assert {one["Key"].removeprefix("orders/") for one in there} == state.file_names
 
@@ -206,7 +206,7 @@ class TestShardModel:
         changed = [run_dbt(["run", "--select", "counted"])[0].message for _ in range(2)]
         assert changed == ["COPY 3", "COPY 0"]
         location = parse_location("s3://shard-model/counted")
-        state = StateStore(s3_client(connection), location).existing().state
+        state = state_of(s3_client(connection), location).existing().state
         assert [str(column.kind) for column in state.schema.columns] == ["uint8"]
         found = read_shard(spark, connection, location)
         kept = project.run_sql("select id from {schema}.counted", fetch="all")

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.s3.opened import state_of
 
 from dbt.adapters.mzs3.shard import rows as shard_rows
-from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write import diff
 from dbt.adapters.mzs3.store.location import parse_location
 from dbt.adapters.mzs3.upload import job as upload_job
@@ -28,7 +28,7 @@ def last_bodies(s3: Any, location: str) -> Callable[[], list[bytes]]:
 
     def read() -> list[bytes]:
         place = parse_location(location)
-        found = StateStore(s3, place).read()
+        found = state_of(s3, place).read()
         assert found is not None
         keys = [place.key(file.name) for file in found.state.batches[-1].files]
         return [s3.get_object(Bucket=place.bucket, Key=key)["Body"].read() for key in keys]

@@ -13,11 +13,11 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 from support.s3.faulty import FaultyS3
+from support.s3.opened import state_of
 from support.spark.values import EVERY_TYPE
 
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.shard.read.rows import read_shard
-from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import parse_location
@@ -55,7 +55,7 @@ def file(s3: Any, location: str, tmp_path: Path) -> Callable[[], Path]:
 
     def download() -> Path:
         place = parse_location(location)
-        found = StateStore(s3, place).read()
+        found = state_of(s3, place).read()
         assert found is not None
         [one] = found.state.batches[-1].files
         path = tmp_path / "part.parquet"

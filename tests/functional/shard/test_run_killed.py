@@ -22,10 +22,11 @@ import pytest
 from support import SUPPORT
 from support.processes import session_members
 from support.s3.faulty import FaultyS3, Request
+from support.s3.opened import state_of
 from support.shard.killed import do
 
 from dbt.adapters.mzs3.shard.read.rows import read_shard
-from dbt.adapters.mzs3.shard.state.store import STATE, StateStore
+from dbt.adapters.mzs3.shard.state.store import STATE
 from dbt.adapters.mzs3.store.location import parse_location
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
@@ -190,7 +191,7 @@ def test_no_row_is_lost_and_none_doubled(
     assert shard.rows() == expected
     shard.do("compact")
     assert shard.rows() == expected
-    state = StateStore(shard.s3, shard.place).read()
+    state = state_of(shard.s3, shard.place).read()
     assert state is not None
     assert shard.objects() == {STATE, *state.state.file_names}
     assert shard.uploads() == []

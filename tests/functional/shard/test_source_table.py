@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from support.s3.opened import state_of
 from support.spark.values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.errors import ShardError
@@ -20,7 +21,6 @@ from dbt.adapters.mzs3.shard.read.table import (
     write_empty_table,
     write_source_table,
 )
-from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.store.location import parse_location
 
@@ -60,7 +60,7 @@ def tables(spark: Any, schema: str) -> Callable[[], list[str]]:
 def damage(s3: Any, location: str) -> None:
     """Other bytes under the key of the newest batch's file."""
     place = parse_location(location)
-    found = StateStore(s3, place).read()
+    found = state_of(s3, place).read()
     assert found is not None
     file = found.state.batches[-1].files[0]
     s3.put_object(Bucket=place.bucket, Key=place.key(file.name), Body=b"x" * file.size)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.s3.opened import state_of
 from support.shard.files import with_structure_of_other_rows
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read import rows
 from dbt.adapters.mzs3.shard.read.table import SourceTable, write_source_table
-from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.store.location import parse_location
 
 pytestmark = pytest.mark.spark
@@ -51,7 +51,7 @@ def read(
 def spoil(s3: Any, location: str, batch: int) -> None:
     """A batch of one file whose columns have the rows the other way round."""
     place = parse_location(location)
-    store = StateStore(s3, place)
+    store = state_of(s3, place)
     before = store.existing()
     old = before.state.batches[batch]
     [file] = old.files

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from support.s3.faulty import FaultyS3
+from support.s3.opened import state_of
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.config import ShardSource
 from dbt.adapters.mzs3.shard.read.column_bytes import Fetching, bytes_in_files
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.read.table import SourceTable, write_source_table
-from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
@@ -153,7 +153,7 @@ def test_bytes_are_counted_by_column(
     place = parse_location(location)
     fetching = Fetching()
     read_shard(spark, connection, place, names=["a"], fetching=fetching).count()
-    store = StateStore(s3_client(connection), place)
+    store = state_of(s3_client(connection), place)
     in_files = bytes_in_files(store.prefix, store.existing().state)
     found = fetching.found()
     assert found.bytes["a"] == in_files.bytes["a"]

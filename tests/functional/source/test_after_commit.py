@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.source import ingest as ingest_module
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.store import client as client_module
 from dbt.adapters.mzs3.store import conditions
+from dbt.adapters.mzs3.store.s3 import S3Store
 
 pytestmark = pytest.mark.spark
 
@@ -134,13 +135,13 @@ def heedless(monkeypatch):
     def forget(params, **_):
         params["headers"].pop("If-Match", None)
 
-    def client(connection):
+    def store(connection, location):
         made = client_module.s3_client(connection)
         made.meta.events.register("before-call.s3.DeleteObject", forget)
-        return made
+        return S3Store(made, location.bucket)
 
     monkeypatch.setattr(conditions, "_known", {})
-    monkeypatch.setattr(after_commit, "s3_client", client)
+    monkeypatch.setattr(after_commit, "open_store", store)
 
 
 @pytest.mark.slow

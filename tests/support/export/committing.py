@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from support.s3.memory import MemoryS3, failure
+from support.s3.opened import prefix_of
 
 LOCATION = S3Location("b", "x/")
 FILES = [f"x/part-000{part}-0001.csv" for part in range(3)]
@@ -34,7 +35,7 @@ def export_of(
 
 def prefix(s3: MemoryS3) -> Prefix:
     client: Any = s3
-    return Prefix(client, LOCATION)
+    return prefix_of(client, LOCATION)
 
 
 def prepared(s3: MemoryS3, mode: OnExisting, single_file: str | None = None) -> Preflight:

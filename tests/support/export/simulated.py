@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from botocore.exceptions import ClientError
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.export import job
@@ -22,6 +21,7 @@ from dbt.adapters.mzs3.export.export import CopyResult, Export
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.store import prefix as objects_prefix
 from dbt.adapters.mzs3.store.conditions import Conditions
+from dbt.adapters.mzs3.store.failures import StoreError
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload import pending
@@ -90,7 +90,7 @@ class Run:
         return preflight
 
     def _frame(self, prefix: Prefix, files: Sequence[PendingFile] | None = None) -> Any:
-        client = prefix.client
+        client = prefix.store
         ordered = SimpleNamespace(sparkSession=_SESSION)
         return SimpleNamespace(run=self, client=client, files=files, ordered=ordered)
 
@@ -129,7 +129,7 @@ class Expiring:
 
     def __call__(self, ask: Ask) -> None:
         file = self.of.files[0]
-        with contextlib.suppress(ClientError):
+        with contextlib.suppress(StoreError):
             _prefix(ask).abort(file.key, file.upload_id)
 
 
@@ -140,8 +140,7 @@ def recovering(ask: Ask) -> Recovered:
 
 
 def _prefix(ask: Ask) -> Prefix:
-    client: Any = Client(ask)
-    return Prefix(client, LOCATION)
+    return Prefix(Client(ask), LOCATION)
 
 
 class _Quiet:
@@ -200,13 +199,13 @@ def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) ->
     name = spec.single_file or f"{folder}part-{part:04d}-{number:04d}.csv"
     prefix = f"{folder}{part}"
     body = f"{'same' if prefix in run.same else run.name} {prefix}".encode()
-    key = spec.prefix + name
+    key = spec.location.key(name)
     etag, upload_id = etag_of(body), ""
     reusable = next(iter(spec.reusable.get(key, ())), None)
     if reusable is not None:
         upload_id = reusable.upload_id
     elif not spec.dry:
-        upload_id = client.create_multipart_upload(Bucket="b", Key=key)["UploadId"]
+        upload_id = client.open_upload(key, {}).id
         if run.mode == "resume":
             _part(client, key, upload_id, NOTE_PART, note_of(spec.properties))
     if not spec.dry and (reusable is None or reusable.parts.get(1, ("",))[0] != etag):
@@ -215,7 +214,7 @@ def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) ->
 
 
 def _part(client: Any, key: str, upload_id: str, number: int, body: bytes) -> None:
-    client.upload_part(Bucket="b", Key=key, UploadId=upload_id, PartNumber=number, Body=body)
+    client.put_part(key, upload_id, number, body)
 
 
 class _Inline:

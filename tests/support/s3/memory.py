@@ -30,6 +30,9 @@ def _md5(body: bytes) -> str:
     return hashlib.md5(body, usedforsecurity=False).hexdigest()
 
 
+_BEGINNING = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+
+
 class MemoryS3:
     """`before` is told action and key ahead of every request; what it raises is the answer."""
 
@@ -68,7 +71,8 @@ class MemoryS3:
         self.before("GetObject", Key)
         if Key not in self.objects:
             raise failure("NoSuchKey", "GetObject")
-        return {"Body": io.BytesIO(self.objects[Key]), "ETag": self._etag(Key)}
+        body = self.objects[Key]
+        return {"Body": io.BytesIO(body), "ETag": self._etag(Key), "ContentLength": len(body)}
 
     def delete_object(self, *, Key: str, IfMatch: str = "", **_: Any) -> None:
         self.before("DeleteObject", Key)
@@ -78,6 +82,15 @@ class MemoryS3:
             if IfMatch and IfMatch != self._etag(Key):
                 raise failure("PreconditionFailed", "DeleteObject")
             self.objects.pop(Key, None)
+
+    def delete_objects(self, *, Delete: dict[str, Any], **_: Any) -> dict[str, Any]:
+        errors = []
+        for one in Delete["Objects"]:
+            try:
+                self.delete_object(Key=one["Key"])
+            except ClientError as exc:
+                errors.append({**exc.response["Error"], "Key": one["Key"]})
+        return {"Errors": errors}
 
     def list_objects_v2(self, *, Prefix: str, **_: Any) -> dict[str, Any]:
         self.before("ListObjectsV2", Prefix)
@@ -138,7 +151,7 @@ class MemoryS3:
                 fake.before("ListMultipartUploads", Prefix)
                 yield {
                     "Uploads": [
-                        {"Key": key, "UploadId": upload_id}
+                        {"Key": key, "UploadId": upload_id, "Initiated": _BEGINNING}
                         for upload_id, (key, _) in list(fake.uploads.items())
                         if fake.lists_uploads and key.startswith(Prefix)
                         if not Prefix or fake.lists_uploads_by_prefix

@@ -1,18 +1,27 @@
-"""An S3 bucket as a value: what each request makes of it; and its client."""
+"""A bucket as a value: what each request makes of it; and a Store of it."""
 
 from __future__ import annotations
 
+import copy
 import datetime
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any
 
-from botocore.exceptions import ClientError, ReadTimeoutError
-
+from dbt.adapters.mzs3.store.answers import refusal
+from dbt.adapters.mzs3.store.failures import BrokenError, ReplacedError, StoreError
+from dbt.adapters.mzs3.store.store import (
+    BegunUpload,
+    Content,
+    ListedObject,
+    ObjectHead,
+    OpenedUpload,
+    Page,
+    Traits,
+)
 from support.interleavings import Ask, Failed, Request
 
 _BEGINNING = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
@@ -39,10 +48,10 @@ _OPERATIONS = {
 }
 
 
-def _failed(code: str, action: str = "Request", message: str = "No.") -> Failed:
+def _failed(code: str, message: str = "No.") -> Failed:
     status = {"HTTPStatusCode": _CODES.get(code, 500)}
-    answer: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": status}
-    return Failed(ClientError(answer, action))
+    answer = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": status}
+    return Failed(refusal(answer, "Request"))
 
 
 NO_SUCH_KEY = _failed("NoSuchKey")
@@ -126,7 +135,7 @@ class S3Model:
     denied: Mapping[int, frozenset[str]] = field(default_factory=dict)
     refused: Failed = field(default_factory=lambda: _failed("InternalError"))
     lost: Failed = field(
-        default_factory=lambda: Failed(ReadTimeoutError(endpoint_url="http://s3"))
+        default_factory=lambda: Failed(BrokenError('Read timeout on endpoint URL: "http://s3"'))
     )
 
     def is_private(self, request: Request) -> bool:
@@ -282,10 +291,19 @@ def _sorted(values: Mapping[Any, Any]) -> tuple[Any, ...]:
     return tuple(sorted(values.items(), key=lambda item: item[0]))
 
 
-class Client:
-    """What the code under test takes for boto3's client of S3."""
+class MemoryBody(io.BytesIO):
+    """The bytes of an object."""
 
-    meta = SimpleNamespace(endpoint_url="https://s3.eu-central-1.amazonaws.com")
+    def read(self, size: int | None = None) -> bytes:
+        return super().read(-1 if size is None else size)
+
+
+class Client:
+    """A Store of the model: what the code under test asks is a request of a simulated actor."""
+
+    bucket = "b"
+    place = "memory b"
+    traits = Traits(heeds_conditions=True, numbers_etags=True)
 
     def __init__(self, ask: Ask) -> None:
         self._send = ask
@@ -293,92 +311,96 @@ class Client:
 
     def _ask(self, *request: Any) -> Any:
         if request in self._in_conflict:
-            raise LASTING_CONFLICT.error
+            raise copy.copy(LASTING_CONFLICT.error)
         try:
             return self._send(*request)
-        except ClientError as exc:
+        except StoreError as exc:
             if exc is LASTING_CONFLICT.error:
                 self._in_conflict.add(request)
-            answer: Any = {
-                **exc.response,
-                "ResponseMetadata": {**exc.response["ResponseMetadata"]},
-            }
-            raise ClientError(answer, _OPERATIONS[request[0]]) from None
+            own = copy.copy(exc)
+            own.operation = _OPERATIONS[request[0]] if own.status else ""
+            raise own from None
 
-    def get_object(self, *, Key: str, **_: Any) -> dict[str, Any]:
-        body, etag = self._ask("get", Key)
-        return {"Body": io.BytesIO(body), "ETag": etag, "ContentLength": len(body)}
+    def get(
+        self, key: str, *, version: str | None = None, span: tuple[int, int | None] | None = None
+    ) -> Content:
+        body, etag = self._ask("get", key)
+        if version not in (None, etag):
+            raise ReplacedError("It has another ETag.")
+        start, end = span or (0, None)
+        part = body[start:end]
+        return Content(MemoryBody(part), etag, len(part))
 
-    def put_object(
-        self, *, Key: str, Body: bytes, IfNoneMatch: str = "", IfMatch: str = "", **_: Any
-    ) -> dict[str, Any]:
-        return {"ETag": self._ask("put", Key, bytes(Body), IfNoneMatch or IfMatch)}
+    def head(self, key: str) -> ObjectHead:
+        raise NotImplementedError
 
-    def delete_object(self, *, Key: str, IfMatch: str = "", **_: Any) -> dict[str, Any]:
-        self._ask("delete", Key, IfMatch)
-        return {}
-
-    def list_objects_v2(self, *, Prefix: str, **_: Any) -> dict[str, Any]:
-        found = self._ask("list", Prefix)
-        return {
-            "Contents": [
-                {"Key": key, "ETag": etag, "Size": size, "LastModified": _BEGINNING}
-                for key, etag, size in found
-            ]
-        }
-
-    def create_multipart_upload(self, *, Key: str, Bucket: str, **properties: Any) -> Any:
-        kept = tuple(sorted((name, str(value)) for name, value in properties.items()))
-        return {"UploadId": self._ask("open", Key, kept)}
-
-    def upload_part(
-        self, *, Key: str, UploadId: str, PartNumber: int, Body: bytes, **_: Any
-    ) -> dict[str, Any]:
-        return {"ETag": self._ask("part", Key, UploadId, PartNumber, bytes(Body))}
-
-    def complete_multipart_upload(
+    def put(
         self,
+        key: str,
+        body: bytes,
+        properties: Mapping[str, str],
         *,
-        Key: str,
-        UploadId: str,
-        MultipartUpload: Any,
-        IfNoneMatch: str = "",
-        IfMatch: str = "",
-        **_: Any,
-    ) -> dict[str, Any]:
-        etags = tuple(part["ETag"] for part in MultipartUpload["Parts"])
-        condition = IfNoneMatch or IfMatch
-        return {"ETag": self._ask("complete", Key, UploadId, etags, condition)}
+        if_absent: bool = False,
+        if_version: str | None = None,
+    ) -> str:
+        return str(self._ask("put", key, bytes(body), "*" if if_absent else if_version or ""))
 
-    def abort_multipart_upload(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, Any]:
-        self._ask("abort", Key, UploadId)
-        return {}
+    def delete(self, key: str, *, if_version: str | None = None) -> None:
+        self._ask("delete", key, if_version or "")
 
-    def list_parts(self, *, Key: str, UploadId: str, **_: Any) -> dict[str, Any]:
-        found = self._ask("parts", Key, UploadId)
-        return {
-            "Parts": [
-                {"PartNumber": number, "ETag": etag, "Size": size} for number, etag, size in found
-            ]
-        }
+    def delete_many(self, keys: Sequence[str]) -> Mapping[str, StoreError]:
+        failed = {}
+        for key in keys:
+            try:
+                self.delete(key)
+            except StoreError as exc:
+                failed[key] = exc
+        return failed
 
-    def list_multipart_uploads(self, *, Prefix: str = "", **_: Any) -> dict[str, Any]:
-        found = self._ask("uploads", Prefix)
-        return {
-            "Uploads": [
-                {"Key": key, "UploadId": upload_id, "Initiated": _BEGINNING}
-                for key, upload_id in found
-            ]
-        }
+    def pages(
+        self, prefix: str, *, after: str = "", limit: int | None = None, folders: bool = False
+    ) -> Iterator[Page]:
+        found = self._ask("list", prefix)
+        yield Page([ListedObject(key, etag, size, _BEGINNING) for key, etag, size in found])
 
-    def get_paginator(self, name: str) -> Any:
-        client = self
+    def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
+        raise NotImplementedError
 
-        class Paginator:
-            def paginate(self, **arguments: Any) -> Iterator[dict[str, Any]]:
-                yield getattr(client, name)(**arguments)
+    def tags(self, key: str) -> dict[str, str]:
+        raise NotImplementedError
 
-        return Paginator()
+    def tag(self, key: str, tags: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    def open_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
+        kept = tuple(sorted((name, str(value)) for name, value in properties.items()))
+        return BegunUpload(self._ask("open", key, kept), is_only=False)
+
+    def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
+        return str(self._ask("part", key, upload_id, number, bytes(body)))
+
+    def complete(
+        self,
+        key: str,
+        upload_id: str,
+        etags: Sequence[str],
+        *,
+        if_absent: bool = False,
+        if_version: str | None = None,
+    ) -> str:
+        condition = "*" if if_absent else if_version or ""
+        return str(self._ask("complete", key, upload_id, tuple(etags), condition))
+
+    def abort(self, key: str, upload_id: str) -> None:
+        self._ask("abort", key, upload_id)
+
+    def parts(self, key: str, upload_id: str) -> dict[int, tuple[str, int]]:
+        found = self._ask("parts", key, upload_id)
+        return {number: (etag, size) for number, etag, size in found}
+
+    def uploads(self, prefix: str) -> Iterator[OpenedUpload]:
+        for key, upload_id in self._ask("uploads", prefix):
+            yield OpenedUpload(key, upload_id, _BEGINNING)
 
 
 def run_alone(program: Any, store: S3Model, state: Bucket, actor: int = 9) -> tuple[Bucket, Any]:

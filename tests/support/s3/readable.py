@@ -11,10 +11,12 @@ from dbt.adapters.mzs3.export.commit.manifest import to_json
 from dbt.adapters.mzs3.export.export import build_manifest
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix
+from dbt.adapters.mzs3.store.prefix import Prefix
+from dbt.adapters.mzs3.store.store import ListedObject
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from support.export.committing import export_of
 from support.s3.memory import MemoryS3, failure
+from support.s3.opened import prefix_of
 
 PREFIX = "exports/orders/"
 
@@ -70,7 +72,7 @@ class ReadableS3(MemoryS3):
 
     @property
     def prefix(self) -> Prefix:
-        return Prefix(self, S3Location("b", PREFIX))  # type: ignore[arg-type]
+        return prefix_of(self, S3Location("b", PREFIX))  # type: ignore[arg-type]
 
     def listed(self, name: str) -> ListedObject:
         key = PREFIX + name

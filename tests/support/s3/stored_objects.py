@@ -8,6 +8,8 @@ from dbt.adapters.mzs3.formats.read.encoding import require_encoding
 from dbt.adapters.mzs3.formats.read.format import ObjectFormat
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem, ObjectError
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object
+from dbt.adapters.mzs3.store.location import S3Location
+from support.s3.opened import bucket_of
 
 ETAG = "e1"
 
@@ -39,7 +41,13 @@ class MemoryClient:
 
 
 def stored(data: bytes, client: Any = None) -> S3Object:
-    return S3Object(client or MemoryClient(data), "acme-raw", "orders/1", ETAG, len(data))
+    return S3Object(
+        bucket_of(client or MemoryClient(data), "acme-raw"),
+        S3Location("acme-raw", ""),
+        "orders/1",
+        ETAG,
+        len(data),
+    )
 
 
 def read_all(

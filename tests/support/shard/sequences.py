@@ -24,6 +24,7 @@ from dbt.adapters.mzs3.shard.write import batch
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import parse_location
+from support.s3.opened import state_of
 from support.shard.model import ModelColumn, Query, Row, ShardModel
 
 VALUES = {"int": [None, -1, 0, 1, 2], "bigint": [None, 0, 1, 1 << 40], "string": [None, "", "é'"]}
@@ -56,7 +57,7 @@ class Trial:
     def __init__(self, spark: Any, s3: Any, connection: AwsConnection, uri: str) -> None:
         self.spark, self.s3, self.connection = spark, s3, connection
         self.location = parse_location(uri)
-        self.store = StateStore(s3, self.location)
+        self.store = state_of(s3, self.location)
         self.model = ShardModel()
         self.query = Query([ModelColumn("id", "int")])
         self.renames: dict[str, str] = {}

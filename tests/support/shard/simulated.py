@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -30,6 +29,7 @@ from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.store import prefix as objects_prefix
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.store import ListedObject, Page
 from dbt.adapters.mzs3.upload import reaper
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
@@ -158,7 +158,7 @@ class Reset:
     def __call__(self, ask: Ask) -> ShardState:
         client = ShardClient(ask, late=self.late)
         with _deterministic(self.name, client):
-            return store.StateStore(client, LOCATION).reset()  # type: ignore[arg-type]
+            return store.StateStore(client, LOCATION).reset()
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Look:
 
     def __call__(self, ask: Ask) -> Rows:
         client = ShardClient(ask)
-        found = store.StateStore(client, LOCATION).read()  # type: ignore[arg-type]
+        found = store.StateStore(client, LOCATION).read()
         return Counter() if found is None else read(client, found.state.batches)
 
 
@@ -193,7 +193,7 @@ def read(client: ShardClient, batches: Sequence[ShardBatch]) -> Rows:
     rows: Rows = Counter()
     for file in (file for batch in batches for file in batch.files):
         try:
-            found = client.get_object(Key=LOCATION.key(file.name))
+            found = client.get(LOCATION.key(file.name))
         except Exception as exc:
             if "NoSuchKey" in str(exc):
                 raise GoneError(f"{file.name} is gone") from exc
@@ -212,9 +212,9 @@ def _upload(
     changed = {row: diff for row, diff in sorted(changes.items()) if diff}
     if not changed:
         return [], 0, 0
-    key, body = f"{spec.prefix}part-0000-0001.parquet", json.dumps(changed).encode()
-    upload_id = client.create_multipart_upload(Bucket="b", Key=key)["UploadId"]
-    client.upload_part(Bucket="b", Key=key, UploadId=upload_id, PartNumber=1, Body=body)
+    key, body = spec.location.key("part-0000-0001.parquet"), json.dumps(changed).encode()
+    upload_id = client.open_upload(key, {}).id
+    client.put_part(key, upload_id, 1, body)
     file = PendingFile(0, 1, key, upload_id, (etag_of(body),), len(changed), len(body), "")
     more = sum(diff for diff in changed.values() if diff > 0)
     return [file], more, more - sum(changed.values())
@@ -227,24 +227,19 @@ class ShardClient(Client):
         super().__init__(ask)
         self._late = late
 
-    def put_object(
-        self, *, Key: str, Body: bytes, IfNoneMatch: str = "", IfMatch: str = "", **_: Any
-    ) -> dict[str, Any]:
-        if self._late and IfMatch != '"0"':
-            self._ask("send", "put", Key, bytes(Body), IfNoneMatch or IfMatch)
-        return super().put_object(Key=Key, Body=Body, IfNoneMatch=IfNoneMatch, IfMatch=IfMatch)
+    def put(self, key: str, body: bytes, properties: Any, **condition: Any) -> str:
+        etag = condition.get("if_version")
+        if self._late and etag != '"0"':
+            asked = "*" if condition.get("if_absent") else etag or ""
+            self._ask("send", "put", key, bytes(body), asked)
+        return super().put(key, body, properties, **condition)
 
-    def list_objects_v2(self, *, Prefix: str, **_: Any) -> dict[str, Any]:
-        clock, found = self._ask("list", Prefix)
-        return {
-            "Contents": [
-                {"Key": key, "ETag": etag, "Size": size, "LastModified": _time(modified)}
-                for key, etag, size, modified in found
-            ],
-            "ResponseMetadata": {
-                "HTTPHeaders": {"date": format_datetime(_time(clock), usegmt=True)}
-            },
-        }
+    def pages(self, prefix: str, **_: Any) -> Iterator[Page]:
+        clock, found = self._ask("list", prefix)
+        listed = [
+            ListedObject(key, etag, size, _time(modified)) for key, etag, size, modified in found
+        ]
+        yield Page(listed, time=clock // 1000 * 1000)
 
 
 def _time(ms: int) -> dt.datetime:
@@ -284,7 +279,7 @@ def _deterministic(name: str, client: ShardClient, module: Any = write_job) -> I
         mock.patch.object(reaper, "_PAUSE_S", 0.0),
         mock.patch.object(store, "pause", lambda _: None),
         mock.patch.object(write_job, "pause", lambda _: None),
-        mock.patch.object(module, "s3_client", lambda _: client),
+        mock.patch.object(module, "open_store", lambda *_: client),
         mock.patch.object(write_batch, "upload", _upload),
         # No other run writes to the folder of a batch.
         mock.patch.object(write_batch, "find_lost_attempts", lambda *_: None),

@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.source.executor.listing import list_objects
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object, read_fields
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
+from support.s3.opened import bucket_of
 from support.source.fields import DIALECT
 
 CONNECTION = AwsConnection(
@@ -30,7 +31,7 @@ EVERYTHING = pa.RecordBatch.from_pydict({"after": [None], "last": [None]})
 def spec(**changes):
     known = {
         "connection": CONNECTION,
-        "bucket": BUCKET,
+        "location": LOCATION,
         "source": "lake.orders",
         "header": HEADER,
         "columns": COLUMNS,
@@ -80,7 +81,9 @@ def header_of(s3, name, **reading):
     key = f"orders/{name}"
     head = s3.head_object(Bucket=BUCKET, Key=key)
     etag, size = head["ETag"].strip('"'), head["ContentLength"]
-    fields = read_fields(form, S3Object(s3, BUCKET, key, etag, size), "lake.orders")
+    fields = read_fields(
+        form, S3Object(bucket_of(s3, BUCKET), LOCATION, key, etag, size), "lake.orders"
+    )
     return None if fields is None else tuple(field.name for field in fields)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
+from support.s3.opened import bucket_of
 
 from dbt.adapters.mzs3 import runner
 from dbt.adapters.mzs3.errors import ShardError
@@ -190,7 +191,7 @@ def test_ctrl_c_lets_a_compaction_clean_up_and_say_what_is_left(
 def test_a_reset_says_what_it_does_and_is_to_be_confirmed(
     adapter: Any, opened: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locations, "s3_client", lambda _: pytest.fail("S3 is asked"))
+    monkeypatch.setattr(locations, "open_store", lambda *_: bucket_of(pytest.fail("S3 is asked")))
     for confirm in (False, None, "true", 1):
         with pytest.raises(DbtRuntimeError, match="takes away all times that can be read") as told:
             run_operation(adapter, "reset_shard", "s3://lake/orders", "default", confirm)

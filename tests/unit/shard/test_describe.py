@@ -8,7 +8,7 @@ from dbt.adapters.mzs3.shard.compact import Compacted
 from dbt.adapters.mzs3.shard.describe import compaction, described, reset
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, new_shard
 from dbt.adapters.mzs3.shard.types import Column, Type
-from dbt.adapters.mzs3.store.prefix import ListedObject
+from dbt.adapters.mzs3.store.store import ListedObject
 
 A = Column(0, "a", Type("integer"), "int")
 B = Column(1, "b", Type("text"), "string", b"x")

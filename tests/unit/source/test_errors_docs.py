@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from support.docs.errors import entries, is_read, page_text, texts_in_code
+from support.s3.opened import bucket_of
 from support.source.fields import DIALECT, parse, problem_of, text_of
 from support.source.fields import purify_names as purify
 from support.source.rejecting import read_all
@@ -113,7 +114,7 @@ def refused(identifier: str) -> str:
 def answered(etag: str) -> str:
     """What is wrong with such an answer to a GET of bytes 5 to 8 of the object `e1`."""
     client: Any = SimpleNamespace(get_object=lambda **_: {"ETag": etag, "Body": io.BytesIO()})
-    return text_of(lambda: ObjectReader(client, "b", "k", "e1", span=(5, 9)).read(4))
+    return text_of(lambda: ObjectReader(bucket_of(client, "b"), "k", "e1", span=(5, 9)).read(4))
 
 
 def unread_one() -> str:

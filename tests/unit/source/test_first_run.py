@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, HeaderFrom
 from dbt.adapters.mzs3.source.first_run import header_hint, least_objects, refusal
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
 
 FIRST = HeaderFrom(is_first=True, is_found=True, origin="s3://acme-raw/orders/README")
 DECLARED = HeaderFrom(is_first=True)
@@ -21,7 +22,13 @@ DECLARED = HeaderFrom(is_first=True)
 
 def spec(where: HeaderFrom, form: str = "csv") -> FetchSpec:
     made = FetchSpec(
-        AwsConnection(), "acme-raw", "lake.orders", ("id",), (Column("id"),), DIALECT, ""
+        AwsConnection(),
+        S3Location("acme-raw", ""),
+        "lake.orders",
+        ("id",),
+        (Column("id"),),
+        DIALECT,
+        "",
     )
     return replace(made, header_from=where, format=form)
 

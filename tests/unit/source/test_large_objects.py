@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import Row
+from support.s3.opened import bucket_of
 from support.s3.stored_objects import ETAG, MemoryClient
 from support.source.fetched_objects import spec
 
@@ -37,7 +38,7 @@ def test_times_are_the_same_wherever_the_driver_is(new_york: None) -> None:
 def looked_at(data: bytes, monkeypatch: pytest.MonkeyPatch, **how: Any) -> tuple[bool, int]:
     """Whether an object of this text can be cut, and how many requests it took to know."""
     client = MemoryClient(data)
-    monkeypatch.setattr(large_objects, "s3_client", lambda _: client)
+    monkeypatch.setattr(large_objects, "open_store", lambda _, at: bucket_of(client, at.bucket))
     row = {"key": "1.csv", "etag": ETAG, "size": len(data), "last_modified": datetime.now()}
     found = large_objects._large_object(spec(**how), Row(**row))
     return found is not None, len(client.spans)

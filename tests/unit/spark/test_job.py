@@ -11,6 +11,7 @@ from dbt.adapters.mzs3.formats.write.registry import FORMATS
 from dbt.adapters.mzs3.spark import job
 from dbt.adapters.mzs3.spark.job import run_job, shipped
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import write_parts
 
@@ -66,7 +67,7 @@ with open(sys.argv[1], "rb") as file:
     functions = pickle.load(file)
 found = [function(iter([])) for function in functions]
 state = sys.modules["_dbt_mzs3_worker_state"].state
-print([one.gi_frame.f_locals["spec"].bucket for one in found], len(state["code"]))
+print([one.gi_frame.f_locals["spec"].location.bucket for one in found], len(state["code"]))
 print([list(one)[0].to_pydict() for one in found])
 """
 
@@ -74,7 +75,9 @@ print([list(one)[0].to_pydict() for one in found])
 def write_spec(bucket):
     connection = AwsConnection(access_key_id="a", secret_access_key="b")
     written = FORMATS["csv"]()
-    return WriteSpec(connection, bucket, "p/", (ExportedColumn("a"),), written, 100, 100, 100)
+    return WriteSpec(
+        connection, S3Location(bucket, "p/"), (ExportedColumn("a"),), written, 100, 100, 100
+    )
 
 
 def test_what_is_shipped_runs_where_the_package_is_not(tmp_path):

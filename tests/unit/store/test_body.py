@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.s3.answering import Answering
+from support.s3.opened import bucket_of, prefix_of, state_of
 from support.s3.transport_errors import (
     CLASSES,
     ON_ASKING,
@@ -21,19 +22,18 @@ from support.s3.transport_errors import (
 )
 
 import dbt.adapters.mzs3.errors as anchor
-from dbt.adapters.mzs3.errors import ExecutorError, Mzs3Error, S3Error, ShardError
+from dbt.adapters.mzs3.errors import ExecutorError, S3Error, ShardError
 from dbt.adapters.mzs3.export.verify_copy import ObjectFile
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.shard.batch.read import open_file
-from dbt.adapters.mzs3.shard.state.store import StateStore
 from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader
 from dbt.adapters.mzs3.store import check, reader
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.failures import AwsFailure, describe
+from dbt.adapters.mzs3.store.failures import StoreError, describe
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix
 from dbt.adapters.mzs3.store.reader import ObjectStream
+from dbt.adapters.mzs3.store.store import ListedObject
 
 # From Python 3.13 on, a body whose close() fails is told of once more as it is collected.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -56,48 +56,47 @@ def in_pieces(read: Callable[[int], bytes]) -> bytes:
 
 
 def streamed(client: Any) -> bytes:
-    return in_pieces(ObjectStream(client, "b", "x/k", '"one"').read)
+    return in_pieces(ObjectStream(bucket_of(client, "b"), "x/k", '"one"').read)
 
 
 def of_a_source(client: Any) -> bytes:
-    return in_pieces(ObjectReader(client, "b", "x/k", '"one"').read)
+    return in_pieces(ObjectReader(bucket_of(client, "b"), "x/k", '"one"').read)
 
 
 def of_a_shard(client: Any) -> bytes:
-    return open_file(client, "b", LISTED).read()
+    return open_file(bucket_of(client, "b"), S3Location("b", ""), LISTED).read()
 
 
 def verified(client: Any) -> bytes:
-    return ObjectFile(Prefix(client, LOCATION), LISTED).read()
+    return ObjectFile(prefix_of(client, LOCATION), LISTED).read()
 
 
 def small(client: Any) -> bytes | None:
-    return Prefix(client, LOCATION).read("k")
+    return prefix_of(client, LOCATION).read("k")
 
 
 def state(client: Any) -> None:
     with contextlib.suppress(ShardError):  # the bytes are none
-        StateStore(client, LOCATION).read()
+        state_of(client, LOCATION).read()
 
 
 def checked(client: Any) -> None:
-    client.put_object = client.delete_object = lambda **_: {}
-    target = {"Bucket": "b", "Key": "x/k"}
+    client.put_object = client.delete_object = lambda **_: {"ETag": "e"}
 
     def one(need: Any, action: Callable[[], object], *_: Any, **__: Any) -> check.Check:
         return check._checked("lake", "s3://b/x/", need, action)
 
-    check._of_object(one, client, target, lists=True)
+    check._of_object(one, bucket_of(client), "x/k", "s3://b/x/k", lists=True)
 
 
 # What reads each object, and what it raises that can't read it.
 RESUMING: dict[Read, Any] = {
-    streamed: AwsFailure,
+    streamed: StoreError,
     of_a_source: ObjectError,
     of_a_shard: ExecutorError,
-    verified: AwsFailure,
+    verified: StoreError,
 }
-READERS = {**RESUMING, small: AwsFailure, state: S3Error, checked: S3Error}
+READERS = {**RESUMING, small: StoreError, state: S3Error, checked: S3Error}
 every_resuming = pytest.mark.parametrize("read", RESUMING, ids=lambda read: read.__name__)
 every_reader = pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 
@@ -158,7 +157,7 @@ def test_an_answer_that_is_none_of_s3_says_so(read: Read) -> None:
         with pytest.raises(READERS[read]) as raised:
             read(s3_client(connection, max_attempts=1))
     exc = raised.value
-    text = str(exc) if isinstance(exc, Mzs3Error) else describe(exc, "reading it")
+    text = describe(exc, "reading it") if isinstance(exc, StoreError) else str(exc)
     assert "the answer has no ETag; it is not S3's, but a proxy's, say" in text
     assert len(server.asked) == 1
 
@@ -172,7 +171,7 @@ def test_what_breaks_for_good_is_told_in_one_line(read: Read, place: str) -> Non
         try:
             read(client)
         except READERS[read] as exc:
-            text = str(exc) if isinstance(exc, Mzs3Error) else describe(exc, "reading it")
+            text = describe(exc, "reading it") if isinstance(exc, StoreError) else str(exc)
             if not text.strip() or "\n" in text:
                 wrong[name] = text
         except Exception as exc:
@@ -195,4 +194,4 @@ def test_objects_are_asked_for_in_one_place() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr in {"get_object", "download_fileobj"}
     }
-    assert asking == {"store/body.py"}
+    assert asking == {"store/s3.py"}

@@ -17,11 +17,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.store import reader
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.failures import AwsFailure
+from dbt.adapters.mzs3.store.failures import StoreError
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.store.reader import ObjectStream
@@ -123,11 +124,11 @@ def prefix(s3: DamagingS3) -> Prefix:
         access_key_id="testing",
         secret_access_key="testing",
     )
-    return Prefix(s3_client(connection, max_attempts=1), S3Location("b", ""))
+    return prefix_of(s3_client(connection, max_attempts=1), S3Location("b", ""))
 
 
 def test_a_stream_is_resumed_at_the_byte_reached(s3: DamagingS3) -> None:
-    stream = ObjectStream(prefix(s3).client, "b", "k")
+    stream = ObjectStream(prefix(s3).store, "k")
     assert b"".join(iter(lambda: stream.read(65536), b"")) == DATA
     first, second = s3.asked
     assert not first
@@ -136,14 +137,14 @@ def test_a_stream_is_resumed_at_the_byte_reached(s3: DamagingS3) -> None:
 
 def test_a_refusal_that_can_not_be_read_is_as_good_as_none(s3: DamagingS3) -> None:
     s3.status = "503 Slow Down"
-    assert ObjectStream(prefix(s3).client, "b", "k").rest() == DATA
+    assert ObjectStream(prefix(s3).store, "k").rest() == DATA
 
 
 def test_what_is_read_by_boto3_is_a_failure_of_its_own(s3: DamagingS3) -> None:
-    with pytest.raises(AwsFailure, match="bad record mac"):
+    with pytest.raises(StoreError, match="bad record mac"):
         prefix(s3).find("k")
 
 
 def test_a_small_object_that_can_not_be_read_says_why(s3: DamagingS3) -> None:
-    with pytest.raises(AwsFailure, match=r"^SSLError: .*bad record mac"):
+    with pytest.raises(StoreError, match=r"^SSLError: .*bad record mac"):
         prefix(s3).read("k")

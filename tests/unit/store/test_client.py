@@ -19,7 +19,7 @@ from pyspark import cloudpickle
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.spark.job import ship_executor_code
 from dbt.adapters.mzs3.store import client as client_module
-from dbt.adapters.mzs3.store.client import aws_client, lent_s3_client, recent_s3_client, s3_client
+from dbt.adapters.mzs3.store.client import aws_client, s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 ROLE = "arn:aws:iam::123456789012:role/copy"
@@ -186,42 +186,6 @@ def test_who_pays_is_said_and_signed_in_each_request(pays: bool) -> None:
         client.list_objects_v2(Bucket="b")
     assert ("'x-amz-request-payer': b'requester'" in str(sent.value)) is pays
     assert ("x-amz-request-payer" in str(sent.value).partition("SignedHeaders")[2]) is pays
-
-
-def test_a_client_is_kept_for_an_equal_connection_and_not_for_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 1000.0
-    monkeypatch.setattr(client_module.time, "monotonic", lambda: now)
-    connection = AwsConnection(region="eu-west-1", **KEYS)
-    first = recent_s3_client(connection)
-    now += 59
-    assert recent_s3_client(AwsConnection(region="eu-west-1", **KEYS)) is first
-    now += 2
-    second = recent_s3_client(connection)
-    assert second is not first
-    assert recent_s3_client(AwsConnection(region="eu-west-2", **KEYS)) is not second
-
-
-def test_a_client_is_lent_to_one_at_a_time_and_not_for_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 1000.0
-    monkeypatch.setattr(client_module.time, "monotonic", lambda: now)
-    monkeypatch.setattr(client_module, "_idle", [])
-    connection = AwsConnection(region="eu-west-1", **KEYS)
-    first, second = lent_s3_client(connection), lent_s3_client(connection)
-    assert first.client is not second.client
-    first.give_back()
-    assert lent_s3_client(AwsConnection(region="eu-west-2", **KEYS)).client is not first.client
-    with monkeypatch.context() as other:
-        other.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
-        assert lent_s3_client(connection).client is not first.client
-    now += 59
-    assert lent_s3_client(AwsConnection(region="eu-west-1", **KEYS)) is first
-    first.give_back()
-    now += 2
-    assert lent_s3_client(connection) is not first
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.export.committing import prepared
 from support.s3.memory import MemoryS3, failure
+from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.errors import LocationError, S3Error
 from dbt.adapters.mzs3.export.options import OnExisting
@@ -68,7 +69,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def prefix(s3: MemoryS3, prefix: str = "x/") -> Prefix:
     client: Any = s3
-    return Prefix(client, S3Location("b", prefix))
+    return prefix_of(client, S3Location("b", prefix))
 
 
 @pytest.mark.parametrize("ignored", [True, False])

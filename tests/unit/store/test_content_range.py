@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.mzs3.store.reader import begins_at
+from dbt.adapters.mzs3.store.s3 import begins_at
 
 
 @pytest.mark.parametrize(

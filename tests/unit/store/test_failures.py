@@ -7,23 +7,23 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 from botocore.parsers import ResponseParserError
 
+from dbt.adapters.mzs3.store.answers import store_error
 from dbt.adapters.mzs3.store.failures import (
+    MissingError,
+    PermissionDeniedError,
     RoleError,
+    StoreError,
     describe,
-    is_denied,
-    is_missing,
-    permission_of,
-    reason_of,
 )
 
 
-def refusal(code: str, message: str = "No.") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": message}}, "ListObjectsV2")
+def refusal(code: str, message: str = "No.", operation: str = "ListObjectsV2") -> StoreError:
+    return store_error(ClientError({"Error": {"Code": code, "Message": message}}, operation))
 
 
 def test_a_denial_names_the_permission() -> None:
     denied = refusal("AccessDenied")
-    assert is_denied(denied)
+    assert isinstance(denied, PermissionDeniedError)
     assert describe(denied, "listing s3://b/x/", "s3:ListBucket") == (
         "listing s3://b/x/ failed: AccessDenied: No. (needs s3:ListBucket)"
     )
@@ -31,7 +31,7 @@ def test_a_denial_names_the_permission() -> None:
 
 def test_what_is_missing_is_no_question_of_permissions() -> None:
     missing = refusal("NoSuchBucket")
-    assert is_missing(missing)
+    assert isinstance(missing, MissingError)
     assert describe(missing, "listing s3://b/x/", "s3:ListBucket") == (
         "listing s3://b/x/ failed: NoSuchBucket: No; check the name of the bucket, and the "
         "endpoint and keys under aws_connections in the profile, or make the bucket: dbt-mzs3 "
@@ -40,15 +40,15 @@ def test_what_is_missing_is_no_question_of_permissions() -> None:
 
 
 def test_without_credentials_the_ways_to_give_them_are_named() -> None:
-    text = describe(NoCredentialsError(), "listing s3://b/x/")
+    text = describe(store_error(NoCredentialsError()), "listing s3://b/x/")
     assert "aws_connections in the profile" in text
     assert "boto3's own chain" in text
 
 
 def test_an_endpoint_that_does_not_answer_is_named() -> None:
-    down = EndpointConnectionError(endpoint_url="http://127.0.0.1:9/")
+    down = store_error(EndpointConnectionError(endpoint_url="http://127.0.0.1:9/"))
     assert "http://127.0.0.1:9/" in describe(down, "listing s3://b/x/")
-    assert not is_denied(down)
+    assert not isinstance(down, PermissionDeniedError)
 
 
 @pytest.mark.parametrize(
@@ -66,16 +66,18 @@ def test_an_endpoint_that_does_not_answer_is_named() -> None:
     ],
 )
 def test_another_region_is_named_where_s3_names_it(answer: Any, says: str) -> None:
-    assert says in describe(ClientError(answer, "ListObjectsV2"), "listing s3://b/x/")
+    assert says in describe(store_error(ClientError(answer, "ListObjectsV2")), "listing s3://b/x/")
 
 
 def test_a_role_error_travels_with_its_text() -> None:
-    failure = pickle.loads(pickle.dumps(RoleError(reason="the role could not be assumed")))
+    failure = pickle.loads(pickle.dumps(RoleError("the role could not be assumed")))
     assert describe(failure, "listing") == "listing failed: the role could not be assumed"
 
 
 def test_an_answer_that_can_not_be_read_and_of_which_nothing_is_said_is_told_of() -> None:
-    assert reason_of(ResponseParserError()) == "the answer can't be read: ResponseParserError"
+    assert (
+        str(store_error(ResponseParserError())) == "the answer can't be read: ResponseParserError"
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,5 +88,4 @@ def test_an_answer_that_can_not_be_read_and_of_which_nothing_is_said_is_told_of(
     ],
 )
 def test_what_a_commit_asks_has_its_permission(operation: str, needs: str) -> None:
-    denied = ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, operation)
-    assert permission_of(denied) == needs
+    assert refusal("AccessDenied", operation=operation).permission == needs

@@ -7,9 +7,10 @@ import io
 from typing import Any
 
 import pytest
+from support.s3.opened import bucket_of
 
-from dbt.adapters.mzs3.store.body import TransportError
-from dbt.adapters.mzs3.store.reader import MAX_RESUMES, ObjectStream, ReplacedError
+from dbt.adapters.mzs3.store.failures import BrokenError, ReplacedError, WrongPartError
+from dbt.adapters.mzs3.store.reader import MAX_RESUMES, ObjectStream
 
 DATA = bytes(range(256)) * 4
 
@@ -55,7 +56,9 @@ class Store:
 def part(store: Store, start: int, end: int, waits: list[float] | None = None) -> bytes:
     client: Any = store
     pauses = [] if waits is None else waits
-    stream = ObjectStream(client, "acme", "k", '"one"', span=(start, end), pause=pauses.append)
+    stream = ObjectStream(
+        bucket_of(client, "acme"), "k", '"one"', span=(start, end), pause=pauses.append
+    )
     with contextlib.closing(stream):
         return stream.rest()
 
@@ -76,7 +79,7 @@ def test_a_broken_connection_is_resumed_at_the_byte_reached() -> None:
 
 def test_without_progress_it_gives_up() -> None:
     store = Store([5] + [0] * 20)
-    with pytest.raises(TransportError, match="ConnectionResetError: the connection broke"):
+    with pytest.raises(BrokenError, match="ConnectionResetError: the connection broke"):
         part(store, 0, 10)
     assert len(store.asked) == 1 + MAX_RESUMES
 
@@ -90,5 +93,7 @@ def test_the_answer_has_to_be_that_object() -> None:
     "sent", ["bytes 0-9/1024", "bytes 10-12/1024", None], ids=["start", "length", "whole"]
 )
 def test_the_answer_has_to_be_that_part(sent: str | None) -> None:
-    with pytest.raises(OSError, match="asked for it from byte 10 on, the store sent another"):
+    with pytest.raises(
+        WrongPartError, match="asked for it from byte 10 on, the store sent another"
+    ):
         part(Store(ContentRange=sent), 10, 20)

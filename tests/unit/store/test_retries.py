@@ -11,13 +11,13 @@ from typing import Any
 
 import botocore.endpoint
 import pytest
-from botocore.exceptions import EndpointConnectionError
 from support.s3.answering import ERROR, RESET, Answer, Answering, Asked
 
 from dbt.adapters.mzs3.store import client as client_module
+from dbt.adapters.mzs3.store.answers import answers
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.failures import AwsFailure, describe
+from dbt.adapters.mzs3.store.failures import StoreError, UnreachableError, describe
 
 SLOW_DOWN = (503, ERROR.format("SlowDown", "Please reduce your request rate."))
 INTERNAL = (500, ERROR.format("InternalError", "We had a problem."))
@@ -65,7 +65,8 @@ def client_of(endpoint: str, **changes: Any) -> Any:
 
 
 def ask(client: Any) -> None:
-    client.list_objects_v2(Bucket="b", Prefix="x/")
+    with answers():
+        client.list_objects_v2(Bucket="b", Prefix="x/")
 
 
 @pytest.mark.parametrize("fault", [SLOW_DOWN, INTERNAL, RESET])
@@ -100,7 +101,7 @@ def test_the_end_of_patience_is_said(
     serve: Serve, waited: list[float], fault: Answer, says: str
 ) -> None:
     server = serve(lambda _: fault)
-    with pytest.raises(AwsFailure) as failure:
+    with pytest.raises(StoreError) as failure:
         ask(client_of(server.endpoint))
     assert describe(failure.value, "listing s3://b/x/", "s3:ListBucket") == says
     assert len(server.asked) == 10
@@ -110,7 +111,7 @@ def test_a_connection_that_is_reset_every_time_is_said_so(
     serve: Serve, waited: list[float]
 ) -> None:
     server = serve(lambda _: RESET)
-    with pytest.raises(AwsFailure) as failure:
+    with pytest.raises(StoreError) as failure:
         ask(client_of(server.endpoint))
     assert describe(failure.value, "listing s3://b/x/").endswith("; gave up after 10 attempts")
     assert len(server.asked) == 10
@@ -137,7 +138,7 @@ def test_an_answer_that_does_not_come_is_asked_for_again(
 def test_a_denial_is_no_matter_of_patience(serve: Serve, waited: list[float]) -> None:
     answers = iter([INTERNAL, DENIED])
     server = serve(lambda _: next(answers))
-    with pytest.raises(AwsFailure) as failure:
+    with pytest.raises(StoreError) as failure:
         ask(client_of(server.endpoint))
     assert describe(failure.value, "listing s3://b/x/", "s3:ListBucket") == (
         "listing s3://b/x/ failed: AccessDenied: No. (needs s3:ListBucket)"
@@ -146,7 +147,7 @@ def test_a_denial_is_no_matter_of_patience(serve: Serve, waited: list[float]) ->
 
 def test_a_check_is_not_as_patient(serve: Serve, waited: list[float]) -> None:
     server = serve(lambda _: SLOW_DOWN)
-    with pytest.raises(AwsFailure):
+    with pytest.raises(StoreError):
         ask(client_of(server.endpoint, max_attempts=2))
     assert len(server.asked) == 2
 
@@ -175,7 +176,7 @@ def test_requests_at_once_do_not_use_up_each_others_attempts(
 
 
 def test_where_nothing_listens_each_attempt_counts(waited: list[float]) -> None:
-    with socket.socket() as taken, pytest.raises(EndpointConnectionError) as failure:
+    with socket.socket() as taken, pytest.raises(UnreachableError) as failure:
         taken.bind(("127.0.0.1", 0))
         ask(client_of(f"http://127.0.0.1:{taken.getsockname()[1]}", max_attempts=3))
     assert "; gave up after 3 attempts; check the endpoint" in describe(failure.value, "listing")

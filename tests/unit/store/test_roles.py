@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.store.check import check_connection
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.failures import AwsFailure, RoleError, describe
+from dbt.adapters.mzs3.store.failures import RoleError, StoreError, describe
 
 ROLE = "arn:aws:iam::123456789012:role/copy"
 SECRET = "the-base-secret"
@@ -111,7 +111,7 @@ def test_a_refused_renewal_names_the_role_and_no_secret(
     aws.lifetimes = iter([SOON])
     client = s3_client(connection)
     ask(client)
-    with pytest.raises(AwsFailure) as failure:
+    with pytest.raises(StoreError) as failure:
         ask(client)
     text = describe(failure.value, "uploading part 4 of s3://b/x.csv", "s3:PutObject")
     assert text == (

@@ -12,8 +12,8 @@ from support.s3.memory import MemoryS3, failure
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.store import prefix as objects_prefix
-from dbt.adapters.mzs3.store.failures import AwsFailure, describe
-from dbt.adapters.mzs3.store.prefix import ListedObject
+from dbt.adapters.mzs3.store.failures import StoreError, describe
+from dbt.adapters.mzs3.store.store import ListedObject, Traits
 from dbt.adapters.mzs3.upload import pending
 from dbt.adapters.mzs3.upload.pending import (
     KnownEtags,
@@ -119,7 +119,7 @@ def denied(action: str, _: str) -> None:
 def test_who_may_not_ask_for_parts_goes_by_the_etag(
     s3: Store, completed: Completed, etag: str, number_fits: bool, follow: bool
 ) -> None:
-    file, known = s3.opened(KEY), KnownEtags(is_amazon=True)
+    file, known = s3.opened(KEY), KnownEtags(Traits(True, True))
     known.are_md5s = follow
     s3.objects[KEY], s3.etag, s3.before = b"#" * 10, etag, denied
     if number_fits and not follow:  # as under KMS: nothing speaks against it
@@ -138,8 +138,8 @@ FORMULA = multipart_etag(MemoryS3().opened(KEY).etags)
         (FORMULA, {}, True),
         (OTHER, {}, None),
         (OTHER, {"are_md5s": True}, None),  # another store's formula may be another one
-        (OTHER, {"is_amazon": True}, None),
-        (OTHER, {"is_amazon": True, "are_md5s": True}, False),
+        (OTHER, {"traits": Traits(True, True)}, None),
+        (OTHER, {"traits": Traits(True, True), "are_md5s": True}, False),
         (OTHER, {"by_key": {KEY: OTHER.strip('"')}, "are_md5s": True}, True),
         (NUMBERED, {}, None),
         (NUMBERED, {"numbered": True}, False),
@@ -162,7 +162,7 @@ def test_whose_an_object_is_follows_from_what_is_known_of_etags(
 def test_a_completion_that_is_answered_tells_how_the_store_makes_etags(
     s3: Store, answered: str
 ) -> None:
-    known = KnownEtags(is_amazon=True)
+    known = KnownEtags(Traits(True, True))
     known.are_md5s = answered != FORMULA
     known.note(s3.opened("x/another"), f'"{answered}"')
     assert known.numbered
@@ -182,8 +182,8 @@ def test_a_name_that_is_said_to_be_taken_by_nothing_is_free(
 
 def test_amazon_s3_is_never_asked_without_a_condition(s3: Store, completed: Completed) -> None:
     s3.answers = ["PreconditionFailed"] * 3
-    with pytest.raises(AwsFailure, match="PreconditionFailed"):
-        completed(s3.opened(KEY), known=KnownEtags(is_amazon=True))
+    with pytest.raises(StoreError, match="PreconditionFailed"):
+        completed(s3.opened(KEY), known=KnownEtags(Traits(True, True)))
     assert s3.conditions == [{"IfNoneMatch": "*"}] * 2
 
 
@@ -218,7 +218,7 @@ def test_a_conflict_is_tried_again(s3: Store, completed: Completed) -> None:
 
 def test_a_conflict_that_lasts_says_what_to_do(s3: Store, completed: Completed) -> None:
     s3.answers = ["ConditionalRequestConflict"] * 100
-    with pytest.raises(AwsFailure) as raised:
+    with pytest.raises(StoreError) as raised:
         completed(s3.opened(KEY))
     said = describe(raised.value, "completing it")
     assert said.endswith("location of its own, and run again")

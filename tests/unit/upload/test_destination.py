@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.s3.memory import MemoryS3, failure
+from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.store.location import S3Location
@@ -77,7 +78,7 @@ def test_any_other_location_is_left_to_spark(text: str) -> None:
 
 def prefix(s3: MemoryS3) -> Prefix:
     client: Any = s3
-    return Prefix(client, S3Location("b", "x/"))
+    return prefix_of(client, S3Location("b", "x/"))
 
 
 @pytest.mark.parametrize("repeated", [0, 1, 2])

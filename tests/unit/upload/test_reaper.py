@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.s3.memory import MemoryS3, failure
+from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.export.commit.intent import PendingExport, claimed_uploads
 from dbt.adapters.mzs3.export.commit.protocol import Commit
@@ -33,7 +34,7 @@ def claim(s3: MemoryS3, file: PendingFile) -> None:
 
 def prefix(s3: MemoryS3) -> Prefix:
     client: Any = s3
-    return Prefix(client, LOCATION)
+    return prefix_of(client, LOCATION)
 
 
 def reaper(s3: MemoryS3, *, take_over: bool = False) -> UploadReaper:

@@ -16,12 +16,14 @@ import pytest
 from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
+from support.s3.opened import bucket_of
 
 from dbt.adapters.mzs3.arrow.packed import PackedColumn
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.write.csv.format import CsvFormat
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.upload import file_upload
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload, WriteSpec, note_of
 from dbt.adapters.mzs3.upload.task import write_empty_part, write_parts
@@ -59,15 +61,14 @@ class FakeS3:
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> FakeS3:
     fake = FakeS3()
-    monkeypatch.setattr(file_upload, "recent_s3_client", lambda _: fake)
+    monkeypatch.setattr(file_upload, "recent_store", lambda _, at: bucket_of(fake, at.bucket))
     return fake
 
 
 def spec(*, header: bool = False, **changes: Any) -> WriteSpec:
     values: dict[str, Any] = {
         "connection": AwsConnection(),
-        "bucket": "bucket",
-        "prefix": "exports/",
+        "location": S3Location("bucket", "exports/"),
         "columns": (ExportedColumn("text"),),
         "format": CsvFormat("none", header),
         "max_file_size": 1 << 20,
@@ -177,14 +178,17 @@ def test_files_hold_every_row_once_whole_and_within_the_limit(
     texts: list[str], limit: int, header: bool, part_size: int, batch_rows: int
 ) -> None:
     fake = FakeS3()
-    original, file_upload.recent_s3_client = file_upload.recent_s3_client, lambda _: fake  # type: ignore[assignment]
+    original, file_upload.recent_store = (
+        file_upload.recent_store,
+        lambda _, at: bucket_of(fake, at.bucket),
+    )  # type: ignore[assignment]
     try:
         settings = spec(max_file_size=limit, header=header, part_size=part_size)
         cuts = range(0, len(texts), batch_rows)
         pieces = [texts[i : i + batch_rows] for i in cuts]
         reports = run(settings, *[batch([3] * len(piece), piece) for piece in pieces])
     finally:
-        file_upload.recent_s3_client = original
+        file_upload.recent_store = original
     lines = [(text or '""') + "\n" for text in texts]
     head = "text\n" if header else ""
     contents = [fake.content(report["key"]).decode() for report in reports]

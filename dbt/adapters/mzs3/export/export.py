@@ -68,8 +68,7 @@ class Export:
         options = self.options
         return WriteSpec(
             connection=self.connection,
-            bucket=self.location.bucket,
-            prefix=self.location.prefix,
+            location=self.location,
             columns=exported_columns(self.schema),
             format=options.format,
             max_file_size=options.sizes.max_file_size

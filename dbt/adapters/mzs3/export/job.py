@@ -25,8 +25,8 @@ from dbt.adapters.mzs3.rows.batches import RestartReason
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, explain
 from dbt.adapters.mzs3.spark.frames import default_parallelism, speculates
 from dbt.adapters.mzs3.spark.interrupt import interruptible
-from dbt.adapters.mzs3.store.client import LentClient, lent_s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.opened import LentStore, lent_store
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all
 from dbt.adapters.mzs3.text import bulleted, followed_by
 from dbt.adapters.mzs3.upload.destination import resolve_location
@@ -62,7 +62,7 @@ def copy_to_s3(
     # leaves to clean up is cleaned up while the history row is written.
     with ThreadPoolExecutor(2) as beside:
         located = beside.submit(resolve_location, spark, node, parsed.location, as_of)
-        lent = beside.submit(lent_s3_client, connection)
+        lent = beside.submit(lambda: lent_store(connection, located.result()))
         frame = checked_frame(spark, node, query, parsed)
         location = located.result()
         parts = 1 if parsed.single_file is not None else parsed.parts or default_parallelism(spark)
@@ -109,9 +109,9 @@ def _planned(export: Export, frame: DataFrame, parts: int) -> PlannedRows:
         raise _with_remains(export, exc, None, cancelled=False) from exc
 
 
-def _prepared(export: Export, lent: Future[LentClient]) -> tuple[Prefix, Preflight]:
+def _prepared(export: Export, lent: Future[LentStore]) -> tuple[Prefix, Preflight]:
     """The location, ready for the export, and what the preflight found there."""
-    prefix = Prefix(lent.result().client, export.location, export.options.properties.for_notes())
+    prefix = Prefix(lent.result().store, export.location, export.options.properties.for_notes())
     return prefix, prepare(prefix, export.options)
 
 

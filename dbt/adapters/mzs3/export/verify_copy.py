@@ -18,19 +18,19 @@ from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, read_ex
 from dbt.adapters.mzs3.formats.write.format import ExportFormat
 from dbt.adapters.mzs3.formats.write.registry import FORMATS
 from dbt.adapters.mzs3.options.option import convert
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
-    UNMET_CODES,
-    AwsFailure,
+    MissingError,
+    PreconditionFailedError,
+    StoreError,
     describe,
-    error_code,
     explained,
-    is_missing,
 )
 from dbt.adapters.mzs3.store.location import named_target
-from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix
-from dbt.adapters.mzs3.store.reader import ObjectStream, ReplacedError, WrongPartError
+from dbt.adapters.mzs3.store.opened import open_store
+from dbt.adapters.mzs3.store.prefix import Prefix
+from dbt.adapters.mzs3.store.reader import ObjectStream
+from dbt.adapters.mzs3.store.store import ListedObject
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
 _THREADS = 8
@@ -74,7 +74,7 @@ def verify_copy(
     above, _, last = named.prefix.rstrip("/").rpartition("/")
     if last == MANIFEST:  # as a run's response names it
         named = replace(named, prefix=f"{above}/" if above else "")
-    return verify(Prefix(s3_client(connection), named))
+    return verify(Prefix(open_store(connection, named), named))
 
 
 def verify(prefix: Prefix) -> Verification:
@@ -128,7 +128,7 @@ def _export_at(prefix: Prefix, uri: str) -> Existing:
 
 def _is_closed(prefix: Prefix) -> bool:
     """Whether the last commit at the location has ended, without an export."""
-    with contextlib.suppress(ValueError, *AwsFailure):
+    with contextlib.suppress(ValueError, StoreError):
         version = read_intent(prefix)
         return version is None or version.intent.state == "closed"
     return False
@@ -197,7 +197,7 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
     file = ObjectFile(prefix, listed)
     try:
         found = content_of(file, entry.format)
-    except (ReplacedError, WrongPartError, *AwsFailure) as exc:
+    except StoreError as exc:
         yield _unreadable(exc)
         return
     finally:
@@ -208,10 +208,10 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
         yield f"rows: expected {entry.rows}, found {found.problem or found.rows}"
 
 
-def _unreadable(exc: Exception) -> str:
-    if isinstance(exc, ReplacedError) or error_code(exc) in UNMET_CODES:
+def _unreadable(exc: StoreError) -> str:
+    if isinstance(exc, PreconditionFailedError):
         return "it was replaced while it was read; verify again"
-    if is_missing(exc):
+    if isinstance(exc, MissingError):
         return "it was removed while it was read; verify again"
     return describe(exc, "reading it", "s3:GetObject")
 
@@ -244,8 +244,8 @@ class ObjectFile(RandomAccessFile):
 
     def __init__(self, prefix: Prefix, listed: ListedObject) -> None:
         super().__init__(listed.size, self._stretch)
-        bucket, span = prefix.location.bucket, (0, listed.size)
-        self._stream = ObjectStream(prefix.client, bucket, listed.key, listed.etag, span=span)
+        span = (0, listed.size)
+        self._stream = ObjectStream(prefix.store, listed.key, listed.etag, span=span)
         self._hash = hashlib.sha256()
         self._hashed = 0
 

@@ -26,7 +26,6 @@ from dbt.adapters.mzs3.source.config import queue_name, queue_problem
 from dbt.adapters.mzs3.source.queue.permissions import check_queue
 from dbt.adapters.mzs3.spark.job import Call
 from dbt.adapters.mzs3.store.check import check_connection, check_permissions
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME, AwsConnection
 from dbt.adapters.mzs3.store.location import (
     S3Location,
@@ -34,6 +33,7 @@ from dbt.adapters.mzs3.store.location import (
     named_location,
     named_target,
 )
+from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.text import counted
 
 logger = AdapterLogger("mzs3")
@@ -105,7 +105,7 @@ def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
     """Print a shard's columns and batches, and the bytes of each column."""
     operation = "describe_shard"
     connection, place = _shard_at(adapter, operation, location, aws_connection)
-    store = StateStore(s3_client(connection), place)
+    store = StateStore(open_store(connection, place), place)
     state = store.existing().state
     for line in described(place.uri, state):
         logger.info(f"  {line}")
@@ -166,7 +166,7 @@ def reset_shard(adapter: Any, location: Any, aws_connection: Any, confirm: Any) 
             f"dbt run-operation reset_shard --args '{{{named}, confirm: true}}'"
         )
     try:
-        before = StateStore(s3_client(connection), place).reset()
+        before = StateStore(open_store(connection, place), place).reset()
     except UnknownWriteError as exc:
         raise UnknownWriteError(
             f"{exc}: look with describe_shard before you run it again"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,11 +17,12 @@ from dbt.adapters.mzs3.shard.config import TYPE as SHARD
 from dbt.adapters.mzs3.shard.write.batch import BATCHES
 from dbt.adapters.mzs3.source.definition import TYPE
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME, AwsConnection
-from dbt.adapters.mzs3.store.location import SCHEME, S3Location, parse_location
+from dbt.adapters.mzs3.store.location import SCHEMES, S3Location, parse_location
 
 # A location in SQL: one text, or an expression that begins with one. Neither has an escape.
-_TEXT = re.compile(rf"(?s)(?P<quote>['\"])({SCHEME}[^'\"\\]*)(?P=quote)")
-_BEGIN = re.compile(rf"(?is)(?:concat\s*\(\s*)?['\"]({SCHEME}[^'\"\\]*/)")
+_ANY = f"(?:{'|'.join(SCHEMES)})"
+_TEXT = re.compile(rf"(?s)(?P<quote>['\"])({_ANY}[^'\"\\]*)(?P=quote)")
+_BEGIN = re.compile(rf"(?is)(?:concat\s*\(\s*)?['\"]({_ANY}[^'\"\\]*/)")
 # Literals, marks, and names that have the same value for each model of a run.
 _TOKEN = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|[0-9]+|\|\||[(),]|\w+|\s+""", re.S
@@ -160,7 +161,7 @@ def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | No
     store = _store_of(connection)
     if text := _TEXT.fullmatch(given.strip()):
         given = text[2]
-    is_text, begin = given.startswith(SCHEME), _BEGIN.match(given.strip())
+    is_text, begin = given.startswith(SCHEMES), _BEGIN.match(given.strip())
     known = given if is_text else begin[1] if begin else None
     try:
         within = None if known is None else parse_location(known)
@@ -171,7 +172,7 @@ def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | No
         return _Writer(node, store, given.strip(), _constant(given) or node.unique_id, within)
     # A compaction of a shard removes what it does not know, of batches alone.
     own = BATCHES if node.config.materialized == "persist_shard" else ""
-    owned = S3Location(within.bucket, within.key(own))
+    owned = replace(within, prefix=within.key(own))
     return _Writer(node, store, within.uri, within, within, owned)
 
 
@@ -194,7 +195,7 @@ def _around(writer: _Writer) -> Iterator[Hashable]:
     if writer.within is not None:
         prefix = writer.within.prefix
         for end in [0, *(match.end() for match in re.finditer("/", prefix))]:
-            yield (writer.store, S3Location(writer.within.bucket, prefix[:end]))
+            yield (writer.store, replace(writer.within, prefix=prefix[:end]))
 
 
 def _store_of(connection: AwsConnection) -> Hashable:

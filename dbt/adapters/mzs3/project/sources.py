@@ -10,7 +10,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.credentials import SPARK_CATALOG
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.source.definition import TYPE, SourceDefinition, parse_definition
-from dbt.adapters.mzs3.store.location import SCHEME
+from dbt.adapters.mzs3.store.location import SCHEMES
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 
 _READ_AS = {TYPE: ("", "__rejects")}
@@ -184,7 +184,7 @@ def is_of_type(node: Any, kind: str) -> bool:
     """
     external = declared_external(node)
     given = str(external.get("type"))
-    in_s3 = str(external.get("location")).startswith(SCHEME)
+    in_s3 = str(external.get("location")).startswith(SCHEMES)
     return given == kind or (in_s3 and is_near_miss(given, kind))
 
 

@@ -27,9 +27,10 @@ from dbt.adapters.mzs3.shard.types import BatchEncoding, Column
 from dbt.adapters.mzs3.shard.write.batch import BATCHES, BatchWriter, committing, write_batch
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.interrupt import interruptible
-from dbt.adapters.mzs3.store.client import s3_client, s3_now
-from dbt.adapters.mzs3.store.failures import AwsFailure, describe, explained
-from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix, abort_all, map_concurrently
+from dbt.adapters.mzs3.store.failures import StoreError, describe, explained
+from dbt.adapters.mzs3.store.opened import open_store
+from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, delete_many
+from dbt.adapters.mzs3.store.store import ListedObject
 from dbt.adapters.mzs3.text import shown_at
 
 
@@ -146,7 +147,7 @@ def compact_shard(
     Once `cancelled` is set, no Spark job finishes. Raises an Mzs3Error; the shard can then still
     be read as before.
     """
-    store = StateStore(s3_client(shard.connection), shard.location)
+    store = StateStore(open_store(shard.connection, shard.location), shard.location)
     before = store.existing()
     store.require_conditions()
     plan = compaction_plan(before.state, request)
@@ -192,7 +193,7 @@ def _merge_batches(
             )
         # From now on, not from when the work began, only earlier readers need the old files.
         with explained(f"asking {prefix.uri} what time it is", "s3:ListBucket"):
-            now = s3_now(prefix.client, prefix.location)
+            now = prefix.now()
         return state.compacted(plan.old, new, now)
 
     with committing(store, new.files):
@@ -222,9 +223,9 @@ def compacted_rows(
 def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
     """Abort uploads older than `keep_ms` and a week; returns their number, and what failed."""
     try:
-        oldest = s3_now(prefix.client, prefix.location) - max(keep_ms, LONGEST_UPLOAD_MS)
+        oldest = prefix.now() - max(keep_ms, LONGEST_UPLOAD_MS)
         old = list(prefix.uploads(prefix.key(BATCHES), begun_by=oldest))
-    except AwsFailure as exc:
+    except StoreError as exc:
         doing = f"looking for uploads that killed runs left open below {prefix.uri}"
         return 0, [describe(exc, doing, "s3:ListBucketMultipartUploads")]
     problems = abort_all(prefix, old)
@@ -243,11 +244,11 @@ def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedO
     named, retired = state.file_names, {file.name: file.at for file in state.retired}
     with explained(f"removing files of {prefix.uri}", "s3:ListBucket and s3:DeleteObject"):
         # S3's clock is read in seconds: whoever keeps nothing means what is new as well.
-        oldest = s3_now(prefix.client, prefix.location) - keep_ms if keep_ms else _NEWEST
+        oldest = prefix.now() - keep_ms if keep_ms else _NEWEST
         doomed = {}
         for found in prefix.objects(BATCHES):
             name = found.key.removeprefix(prefix.location.prefix)
-            if name not in named and max(found.modified, retired.get(name, 0)) <= oldest:
+            if name not in named and max(found.modified_ms, retired.get(name, 0)) <= oldest:
                 doomed[name] = found
         past = {name for name, at in retired.items() if at <= oldest}
         if not doomed and not past:
@@ -256,5 +257,6 @@ def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedO
         # What was committed between the two reads of the state is the shard's now.
         named = after.file_names
         removed = [found for name, found in doomed.items() if name not in named]
-        map_concurrently(removed, lambda found: prefix.delete(found.key))
+        for failed in delete_many(prefix, [found.key for found in removed]).values():
+            raise failed
     return after, removed

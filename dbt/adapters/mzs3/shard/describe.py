@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dbt.adapters.mzs3.options.values import format_size
 from dbt.adapters.mzs3.shard.compact import Compacted
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardState
-from dbt.adapters.mzs3.store.prefix import ListedObject
+from dbt.adapters.mzs3.store.store import ListedObject
 from dbt.adapters.mzs3.text import counted, shown_at
 
 

@@ -20,8 +20,8 @@ from dbt.adapters.mzs3.source.executor.after_commit import (
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.spark.frames import first_row, persisted
 from dbt.adapters.mzs3.spark.job import shipped
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete
+from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.text import counted
 
@@ -36,7 +36,7 @@ def require_conditional_delete(run: SourceRun) -> None:
     object and its deletion only the store can see an overwrite.
     """
     definition, location = run.definition, run.definition.location
-    if not heeds_conditional_delete(Prefix(s3_client(run.connection), location)):
+    if not heeds_conditional_delete(Prefix(open_store(run.connection, location), location)):
         action = definition.discovery.after_commit.value
         raise SourceError(
             f"{definition.name}: the store of {location.uri} does not compare an object's ETag "
@@ -81,12 +81,10 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
     declared, location = run.definition.discovery, run.definition.location
     spec = AfterSpec(
         connection=run.connection,
-        bucket=location.bucket,
-        prefix=location.prefix,
+        location=location,
         action=declared.after_commit.value,
         tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in declared.tags),
-        target_bucket=declared.target.bucket if declared.target else "",
-        target_prefix=declared.target.prefix if declared.target else "",
+        target=declared.target,
     )
     # Not those of which something is wanted: what is to be taken again has to be there for that.
     came_in = f"taken.epoch = {int(epoch)} AND {IS_VISIBLE}"

@@ -94,7 +94,7 @@ class EpochRows:
         that can be done. Raises SourceError once the lock is lost, and if Spark does not report
         how many rows it wrote.
         """
-        start = len(f"s3://{self.spec.bucket}/") + 1
+        start = len(self.spec.location.uri_of("")) + 1
         plan = self.plan.selectExpr(
             f"substring(object, {start}) AS key", "etag", "size", "last_modified"
         )
@@ -114,8 +114,8 @@ class EpochRows:
                 if error is None or error.cause != UNCLEAR:
                     raise
                 # After a second one, none is cut: each attempt fetches everything anew.
-                bucket, unclear = self.spec.bucket, error.s3_object
-                large = [one for one in large if f"s3://{bucket}/{one.key}" != unclear]
+                uri_of, unclear = self.spec.location.uri_of, error.s3_object
+                large = [one for one in large if uri_of(one.key) != unclear]
                 large = [] if again else large
                 again = True
 

@@ -22,8 +22,8 @@ from dbt.adapters.mzs3.source.listing.scan import listed_objects
 from dbt.adapters.mzs3.source.run import SourceRun, source_session
 from dbt.adapters.mzs3.source.tables import is_there, require_ledger, stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.opened import open_store
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> F
     """The freshness of what is in S3; one page in memory at a time. Raises S3Error."""
     newest: datetime | None = None
     objects = size = 0
-    for page in iter_pages(s3_client(connection), definition.location, definition.pattern):
+    store = open_store(connection, definition.location)
+    for page in iter_pages(store, definition.location, definition.pattern):
         latest = max(one.last_modified for one in page)
         newest = latest if newest is None else max(newest, latest)
         objects += len(page)

@@ -38,7 +38,7 @@ from dbt.adapters.mzs3.source.purify import contradictions
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.source.tables import read_tables, reads_latest
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
-from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.opened import open_store
 
 # To be counted up where `reconcile` comes to decide otherwise by the same facts.
 _RULES = 1
@@ -56,7 +56,7 @@ def is_idle(run: SourceRun) -> bool:
     try:
         with ThreadPoolExecutor(2) as beside:
             # What does not depend on the ledger, beside it.
-            client = beside.submit(s3_client, run.connection)
+            store = beside.submit(open_store, run.connection, run.definition.location)
             if (relations := _current_relations(run)) is None:
                 return False
             views = beside.submit(has_current_views, run.spark, run.definition.relations)
@@ -64,7 +64,7 @@ def is_idle(run: SourceRun) -> bool:
             epochs = ledger.epochs()
             if unfinished_epochs(epochs) or is_due(epochs):
                 return False
-            page = first_page(client.result(), run.definition.location, run.definition.pattern)
+            page = first_page(store.result(), run.definition.location, run.definition.pattern)
             if page.end is not None:
                 return False
             digest = _digest(run.definition, epochs, page)

@@ -127,7 +127,7 @@ def fetch_spec(run: SourceRun, pin: Pin) -> FetchSpec:
     definition, pinned = run.definition, pin.definition
     return FetchSpec(
         connection=run.connection,
-        bucket=definition.location.bucket,
+        location=definition.location,
         source=definition.name,
         header=pinned.header,
         columns=pinned.fetched(),

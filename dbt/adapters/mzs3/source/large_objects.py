@@ -33,7 +33,7 @@ from dbt.adapters.mzs3.source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
-from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.store.prefix import map_concurrently
 
 RANGE_BYTES = 32 * 1024 * 1024
@@ -82,7 +82,8 @@ def utc(collected: datetime) -> datetime:
 
 def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
     key, etag, size = row["key"], row["etag"], row["size"]
-    stored = S3Object(s3_client(spec.connection), spec.bucket, key, etag, size)
+    store = open_store(spec.connection, spec.location)
+    stored = S3Object(store, spec.location, key, etag, size)
     try:
         layout = _layout_if_plain(spec, stored)
     except ObjectError:
@@ -125,7 +126,7 @@ def rows_in_ranges(
     ]
     numbered = [(*values, position) for position, values in enumerate(pieces)]
     quote = b"" if spec.format == JSONL else spec.dialect.quote.encode()
-    read = shipped(ranges.read_ranges, spec.connection, spec.source, spec.bucket, quote)
+    read = shipped(ranges.read_ranges, spec.connection, spec.source, spec.location, quote)
     blocks = (
         spark.createDataFrame(numbered, f"{ranges.RANGES_DDL}, position int")
         .repartitionById(len(pieces), F.col("position"))

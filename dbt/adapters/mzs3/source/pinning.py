@@ -49,7 +49,7 @@ from dbt.adapters.mzs3.source.tables import (
     read_tables,
 )
 from dbt.adapters.mzs3.spark.tables import table_format
-from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.opened import open_store
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _discover_header(
     unread: SourceError | None = None
     for stored in _stored_objects(run, inbox, ledger):
         run.cancellation.check()
-        uri = f"s3://{stored.bucket}/{stored.key}"
+        uri = stored.uri
         if stored.size == 0 or skipped.get(uri) == stored.etag:
             continue
         try:
@@ -236,11 +236,12 @@ def _skipped(ledger: Ledger) -> dict[str, str]:
 def _stored_objects(
     run: SourceRun, inbox: Inbox | None, ledger: Ledger | None
 ) -> Iterator[S3Object]:
-    definition, client = run.definition, s3_client(run.connection)
+    definition, location = run.definition, run.definition.location
+    store = open_store(run.connection, location)
 
     def found() -> Iterator[list[ObjectInfo]]:
         if definition.discovery.bucket_scan:
-            yield from iter_pages(client, definition.location, definition.pattern)
+            yield from iter_pages(store, location, definition.pattern)
         if inbox is not None:
             inbox.receive()
             if ledger is not None:
@@ -249,4 +250,4 @@ def _stored_objects(
             yield inbox.found
 
     for one in chain.from_iterable(found()):
-        yield S3Object(client, definition.location.bucket, one.key, one.etag, one.size)
+        yield S3Object(store, location, one.key, one.etag, one.size)

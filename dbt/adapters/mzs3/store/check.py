@@ -5,30 +5,31 @@ from __future__ import annotations
 import contextlib
 import secrets
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.store.body import get_object
+from dbt.adapters.mzs3.store.answers import answers
 from dbt.adapters.mzs3.store.client import aws_client, s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
-    MISSING_CODES,
-    REFUSED_CODES,
-    UNMET_CODES,
-    AwsFailure,
+    CredentialsError,
+    MissingError,
+    MissingUploadError,
+    PermissionDeniedError,
+    PreconditionFailedError,
+    StoreError,
     describe,
-    error_code,
-    is_denied,
+    explained,
     nothing_works,
     on_condition,
 )
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.upload_part import content_md5
+from dbt.adapters.mzs3.store.s3 import S3Store
+from dbt.adapters.mzs3.store.store import Store
 
 PREFIX = "_mzs3_check-"
 """The beginning of the name of the object that the checks write and delete."""
@@ -48,17 +49,20 @@ def check_connection(connection: AwsConnection) -> str:
     _require_endpoint(connection)
     try:
         sts = aws_client(connection, "sts", max_attempts=MAX_ATTEMPTS)
-        who = sts.get_caller_identity()["Arn"]
-    except AwsFailure as exc:
-        refused = error_code(exc) in REFUSED_CODES or connection.assume_role_arn is not None
+        with answers():
+            who = sts.get_caller_identity()["Arn"]
+    except StoreError as exc:
+        refused = isinstance(exc, CredentialsError) or connection.assume_role_arn is not None
         if refused or connection.endpoint is None:
             raise S3Error(describe(exc, f"{where}: asking STS who this is")) from exc
         who = "credentials accepted"
-    try:
-        s3_client(connection, max_attempts=MAX_ATTEMPTS).list_buckets()
-    except AwsFailure as exc:
-        if not is_denied(exc):
-            raise S3Error(describe(exc, f"{where}: asking S3 at {endpoint}")) from exc
+    client = s3_client(connection, max_attempts=MAX_ATTEMPTS)
+    with (
+        explained(f"{where}: asking S3 at {endpoint}"),
+        contextlib.suppress(PermissionDeniedError),
+        answers(),
+    ):
+        client.list_buckets()
     return f"{who} at {endpoint}"
 
 
@@ -85,39 +89,36 @@ def check_permissions(connection: AwsConnection, location: S3Location) -> list[C
     lets nothing work, such as a bucket that does not exist.
     """
     _require_endpoint(connection)
-    client: Any = s3_client(connection, max_attempts=MAX_ATTEMPTS)
-    target = {"Bucket": location.bucket, "Key": location.key(f"{PREFIX}{secrets.token_hex(8)}")}
+    store = S3Store(s3_client(connection, max_attempts=MAX_ATTEMPTS), location.bucket)
+    key = location.key(f"{PREFIX}{secrets.token_hex(8)}")
     check = partial(_checked, connection.name, location.uri)
-    below = {"Bucket": location.bucket, "Prefix": location.prefix}
-    listed = check(LIST, partial(client.list_objects_v2, **below, MaxKeys=1))
-    lists = listed.problem is None
-    return [listed, *_of_uploads(check, client, target), *_of_object(check, client, target, lists)]
+    listed = check(LIST, lambda: next(store.pages(location.prefix, limit=1)))
+    lists, uri = listed.problem is None, location.uri_of(key)
+    return [
+        listed,
+        *_of_uploads(check, store, key, uri),
+        *_of_object(check, store, key, uri, lists),
+    ]
 
 
-def _of_uploads(check: Callable[..., Check], client: Any, target: dict[str, str]) -> list[Check]:
-    upload: dict[str, str] = {}
-
-    def open_upload() -> None:
-        answer = client.create_multipart_upload(**target)
-        upload.update(target, UploadId=answer["UploadId"])
+def _of_uploads(check: Callable[..., Check], store: Store, key: str, uri: str) -> list[Check]:
+    opened: list[str] = []
 
     def abort_lost() -> None:
         """Lists uploads; one of ours can be open whose answer never came."""
-        found = client.list_multipart_uploads(Bucket=target["Bucket"], Prefix=target["Key"])
-        for lost in found.get("Uploads", []):
-            if lost["Key"] == target["Key"]:
-                with contextlib.suppress(*AwsFailure):  # to abort is another need's check
-                    client.abort_multipart_upload(**target, UploadId=lost["UploadId"])
+        for lost in store.uploads(key):
+            if lost.key == key:
+                with contextlib.suppress(StoreError):  # to abort is another need's check
+                    store.abort(key, lost.id)
 
-    opening = check(OPEN, open_upload)
-    if upload:
-        uri, upload_id = "s3://{Bucket}/{Key}".format(**target), upload["UploadId"]
+    opening = check(OPEN, lambda: opened.append(store.open_upload(key, {}).id))
+    if opened:
+        [upload_id] = opened
         stays = f". An empty upload of {uri} stays open: {upload_id}"
-        abort = partial(client.abort_multipart_upload, **upload)
         of_upload = [
-            check(LIST_PARTS, partial(client.list_parts, **upload)),
+            check(LIST_PARTS, partial(store.parts, key, upload_id)),
             # It is gone where the answer was lost, and the request made again.
-            check(ABORT, abort, stays, fine={"NoSuchUpload"}),
+            check(ABORT, partial(store.abort, key, upload_id), stays, fine=MissingUploadError),
         ]
     else:
         why = "as no upload could be opened"
@@ -126,31 +127,29 @@ def _of_uploads(check: Callable[..., Check], client: Any, target: dict[str, str]
 
 
 def _of_object(
-    check: Callable[..., Check], client: Any, target: dict[str, str], lists: bool
+    check: Callable[..., Check], store: Store, key: str, uri: str, lists: bool
 ) -> list[Check]:
     def fetch() -> None:
-        get_object(client, **target)["Body"].read()
+        store.get(key).body.read()
 
     # What could not be removed again is not written: S3 lets those who may delete an object
     # delete one that is not there.
-    delete_object = partial(client.delete_object, **target)
+    delete_object = partial(store.delete, key)
     delete = check(DELETE, delete_object)
     if delete.problem is None:
-        md5 = content_md5(b"")  # buckets with Object Lock refuse it otherwise
-        write = partial(client.put_object, **target, Body=b"", ContentMD5=md5)
+        write = partial(on_condition, partial(store.put, key, b"", {}), if_absent=True)
         # As exports write: a bucket's policy may demand a condition. It is refused where a first
         # request was not, whose answer was lost.
-        put = check(PUT, partial(on_condition, write, IfNoneMatch="*"), fine=UNMET_CODES)
+        put = check(PUT, write, fine=PreconditionFailedError)
     else:
         put = Check(PUT, "as what it writes could not be deleted", tried=False)
     if put.problem is None:
         try:
             get = check(GET, fetch)
         finally:
-            stays = ". s3://{Bucket}/{Key} is left there".format(**target)
-            delete = check(DELETE, delete_object, stays)
+            delete = check(DELETE, delete_object, f". {uri} is left there")
     elif lists:
-        get = check(GET, fetch, fine=MISSING_CODES)
+        get = check(GET, fetch, fine=MissingError)
     else:  # S3 denies then whether the object is there, and so all about it
         why = "as there is no object to get, nor s3:ListBucket to be told so"
         get = Check(GET, why, tried=False)
@@ -163,17 +162,21 @@ def _checked(
     need: Permission,
     action: Callable[[], object],
     stays: str = "",
-    fine: Collection[str] = (),
+    fine: type[StoreError] | tuple[()] = (),
 ) -> Check:
     try:
         action()
-    except AwsFailure as exc:
-        if error_code(exc) in fine:
-            return Check(need)
+    except fine:
+        return Check(need)
+    except StoreError as exc:
         text = describe(exc, f"{need.action} at {uri}").rstrip(".")
         if nothing_works(exc):
             raise S3Error(f"aws_connections.{name}: {text}{stays}") from exc
-        return Check(need, f"{text}. Needed for {need.used_for}{stays}", is_denied(exc))
+        return Check(
+            need,
+            f"{text}. Needed for {need.used_for}{stays}",
+            isinstance(exc, PermissionDeniedError),
+        )
     return Check(need)
 
 

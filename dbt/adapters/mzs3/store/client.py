@@ -1,32 +1,30 @@
-"""boto3 clients of a connection, also with the credentials of its role, and the time by S3."""
+"""boto3 clients of a connection, also with the credentials of its role."""
 
 from __future__ import annotations
 
+import base64
 import copy
-import os
+import hashlib
 import random
 import re
-import threading
-import time
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
 from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+from botocore.exceptions import BotoCoreError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as NoConnection
-from botocore.exceptions import HTTPClientError, NoCredentialsError
 from botocore.session import Session as BotocoreSession
 from botocore.utils import parse_timestamp
 
 from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.store.answers import ATTEMPTS, answers, store_error
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.failures import ATTEMPTS, AwsFailure, RoleError, describe, reason_of
-from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.failures import RoleError, StoreError, describe
 from dbt.adapters.mzs3.worker import worker_state
 
 if TYPE_CHECKING:
@@ -38,8 +36,6 @@ READ_TIMEOUT_S = 60
 MAX_ATTEMPTS = 10
 _LONGEST_WAIT_S = 20.0
 OTHER_MAX_ATTEMPTS = 5  # of STS and SQS
-# What credentials a chain gives, or a file has, is asked anew that often.
-_RECENT_S = 60.0
 
 
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
@@ -60,56 +56,10 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
         response_checksum_validation="when_required",
     )
     _wait_beyond_quota(client, max_attempts)
+    client.meta.events.register("before-call.s3.DeleteObjects", _send_md5)
     if connection.requester_pays:
         client.meta.events.register("before-sign.s3", _promise_to_pay)
     return client
-
-
-def recent_s3_client(connection: AwsConnection) -> S3Client:
-    """As `s3_client`; or the last one that was made here, less than a minute ago, for an equal
-    connection: to make one takes a small task as long as all of its requests."""
-    kept, now = worker_state().get("client"), time.monotonic()
-    if kept is not None and kept[0] == connection and now - kept[1] < _RECENT_S:
-        recent: S3Client = kept[2]
-        return recent
-    client = s3_client(connection)
-    worker_state()["client"] = (connection, now, client)
-    return client
-
-
-class LentClient(NamedTuple):
-    """A client that nobody else has until it is given back."""
-
-    client: S3Client
-    made_for: tuple[object, ...]
-    made: float
-
-    def give_back(self) -> None:
-        """Let others have it; to leave this out is no harm."""
-        with _lock:
-            _idle[:] = [*_recent(), self]
-
-
-_lock = threading.Lock()
-_idle: list[LentClient] = []
-
-
-def _recent() -> list[LentClient]:
-    return [one for one in _idle if time.monotonic() - one.made < _RECENT_S]
-
-
-def lent_s3_client(connection: AwsConnection) -> LentClient:
-    """As `s3_client`; or one that was given back, and made less than a minute ago, for an equal
-    connection and the same settings of boto3 in the environment: which need not connect anew, nor
-    assume a role. For any thread of the driver."""
-    settings = ((key, value) for key, value in os.environ.items() if key.startswith("AWS_"))
-    made_for = (connection, frozenset(settings))
-    with _lock:
-        _idle[:] = _recent()
-        for index, one in enumerate(_idle):
-            if one.made_for == made_for:
-                return _idle.pop(index)
-    return LentClient(s3_client(connection), made_for, time.monotonic())
 
 
 def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
@@ -137,6 +87,12 @@ def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
     register("needs-retry.s3", wait)
 
 
+def _send_md5(params: Any, **_: Any) -> None:
+    """Stores that do not know the newer checksums demand this one of a request to delete many."""
+    digest = hashlib.md5(params["body"], usedforsecurity=False).digest()
+    params["headers"]["Content-MD5"] = base64.b64encode(digest).decode()
+
+
 def _promise_to_pay(request: Any, **_: Any) -> None:
     request.headers["x-amz-request-payer"] = "requester"
 
@@ -162,9 +118,9 @@ def aws_client(
             region_name=region,
             config=_config(max_attempts, **config),
         )
-    except (*AwsFailure, ValueError) as exc:
+    except (BotoCoreError, ValueError) as exc:
         doing = f"aws_connections.{connection.name}: making a client"
-        raise S3Error(describe(exc, doing)) from exc
+        raise S3Error(describe(store_error(exc), doing)) from exc
 
 
 def _client(session: boto3.Session, service: str, **given: Any) -> Any:
@@ -259,13 +215,14 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
     def assume() -> dict[str, Any]:
         nonlocal failed
         try:
-            credentials: dict[str, Any] = fetcher.fetch_credentials()
-        except AwsFailure as exc:
-            raise RoleError(reason=f"{failed}: {reason_of(exc)}") from exc
+            with answers():
+                credentials: dict[str, Any] = fetcher.fetch_credentials()
+        except StoreError as exc:
+            raise RoleError(f"{failed}: {exc}") from exc
         ends = datetime.fromisoformat(credentials["expiry_time"].replace("Z", "+00:00"))
         if ends <= datetime.now(timezone.utc):
             raise RoleError(
-                reason=f"{failed}: STS gave credentials that ended at {ends:%Y-%m-%d %H:%M:%S} "
+                f"{failed}: STS gave credentials that ended at {ends:%Y-%m-%d %H:%M:%S} "
                 "UTC already; check the clock of the machine that asked"
             )
         failed = f"the credentials of the role {role_arn} have aged and were not renewed"
@@ -274,18 +231,3 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
     inner = _botocore_session()
     inner._credentials = DeferredRefreshableCredentials(method="assume-role", refresh_using=assume)
     return boto3.Session(botocore_session=inner, region_name=base.region_name)
-
-
-def s3_now(client: S3Client, location: S3Location) -> int:
-    """The time in ms since the epoch by S3's clock, else by ours. Needs s3:ListBucket."""
-    page = client.list_objects_v2(Bucket=location.bucket, Prefix=location.prefix, MaxKeys=1)
-    return time_of(page) or int(time.time() * 1000)
-
-
-def time_of(answer: Mapping[str, Any]) -> int | None:
-    """The Date header of an answer of S3 in ms since the epoch, or None."""
-    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    try:
-        return int(parsedate_to_datetime(headers["date"]).timestamp() * 1000)
-    except (KeyError, ValueError, TypeError):
-        return None

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.store.failures import (
-    CONFLICT_CODES,
-    UNKNOWN_CONDITION_CODES,
-    UNMET_CODES,
-    AwsFailure,
-    error_code,
+    ConflictError,
+    MissingError,
+    NotSupportedError,
+    PermissionDeniedError,
+    PreconditionFailedError,
+    StoreError,
     explained,
-    is_denied,
-    is_missing,
     on_condition,
 )
 from dbt.adapters.mzs3.store.prefix import Prefix, delete_all, probe_name
@@ -27,11 +25,6 @@ from dbt.adapters.mzs3.store.prefix import Prefix, delete_all, probe_name
 _Found = TypeVar("_Found")
 
 _NOT_OF_ANY = '"0"'
-# Of S3 itself: a server of somebody's, on a machine there, may have a name that ends the same way.
-_AMAZON_S3 = re.compile(
-    r"(.+\.)?s3(-fips|-accesspoint|-accesspoint-fips|express-[a-z0-9-]+)?"
-    r"(\.dualstack)?(\.[a-z]{2}[a-z-]*-[0-9]+)?(\.vpce)?\.amazonaws\.(com|com\.cn|eu)"
-)
 
 
 @dataclass(frozen=True)
@@ -43,8 +36,8 @@ class Conditions:
     replaces: bool
 
 
-_known: dict[tuple[str, str, str], Any] = {}
-_trying: defaultdict[tuple[str, str, str], threading.Lock] = defaultdict(threading.Lock)
+_known: dict[tuple[str, str], Any] = {}
+_trying: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
 
 
 def store_conditions(prefix: Prefix) -> Conditions:
@@ -66,7 +59,7 @@ def compares_before_deleting(prefix: Prefix) -> bool:
     key = prefix.key(probe_name())
     try:
         return _tried_once("DELETE", prefix, partial(_keeps_other, prefix, key))
-    except AwsFailure:
+    except StoreError:
         return False
 
 
@@ -81,12 +74,6 @@ def note_comparing(prefix: Prefix, compares: bool) -> None:
     _known[_store("intent", prefix)] = compares
 
 
-def is_amazon_s3(prefix: Prefix) -> bool:
-    """Whether the prefix's bucket is one of Amazon S3 itself, by the host that is asked."""
-    host = urlsplit(str(prefix.client.meta.endpoint_url)).hostname or ""
-    return _AMAZON_S3.fullmatch(host) is not None
-
-
 def heeds_conditional_delete(prefix: Prefix) -> bool:
     """Whether a DELETE with the `If-Match` of another ETag keeps the object, as Amazon S3 does;
     tried once per process, if need be with an object of one byte that no source takes.
@@ -94,7 +81,7 @@ def heeds_conditional_delete(prefix: Prefix) -> bool:
     It need not be atomic, as `compares_before_deleting` asks. Raises S3Error, which names the
     permissions.
     """
-    if is_amazon_s3(prefix):
+    if prefix.store.traits.heeds_conditions:
         return True
     # The last part is that of a record which neither a source's listing nor its queue takes for an
     # object, whatever the pattern; the first one is what exports and Spark pass over.
@@ -114,25 +101,23 @@ def _tried_once(what: str, prefix: Prefix, trial: Callable[[], _Found]) -> _Foun
         return found
 
 
-def _store(what: str, prefix: Prefix) -> tuple[str, str, str]:
-    return what, str(prefix.client.meta.endpoint_url), prefix.location.bucket
+def _store(what: str, prefix: Prefix) -> tuple[str, str]:
+    return what, prefix.store.place
 
 
-def _tried(request: Callable[..., object], *arguments: Any, **condition: str) -> str | None:
+def _tried(request: Callable[..., object], *arguments: Any, **condition: Any) -> str | None:
     """Make the request; why the store has not done it, None where it has.
 
     `refused`, `missing`, or `unknown` for a condition that the store does not know.
     """
     try:
         request(*arguments, **condition)
-    except AwsFailure as exc:
-        if error_code(exc) in UNMET_CODES | CONFLICT_CODES:
-            return "refused"
-        if is_missing(exc):
-            return "missing"
-        if error_code(exc) in UNKNOWN_CONDITION_CODES:
-            return "unknown"
-        raise
+    except (PreconditionFailedError, ConflictError):
+        return "refused"
+    except MissingError:
+        return "missing"
+    except NotSupportedError:
+        return "unknown"
     return None
 
 
@@ -141,19 +126,17 @@ def _heeded_conditions(prefix: Prefix) -> Conditions:
     key, write = prefix.key(name), partial(_tried, prefix.write, name)
     try:
         prefix.delete(key)
-    except AwsFailure as exc:
-        if not is_denied(exc):
-            raise
-        heeds = write(b"1", IfMatch=_NOT_OF_ANY) is not None
+    except PermissionDeniedError:
+        heeds = write(b"1", if_version=_NOT_OF_ANY) is not None
         return Conditions(creates=heeds, replaces=heeds)
     try:
-        write(b"1", IfNoneMatch="*")
+        write(b"1", if_absent=True)
         if prefix.find(key) is None:  # not even the first one is taken
             return Conditions(creates=False, replaces=False)
-        creates = write(b"2", IfNoneMatch="*") is not None
-        spares = write(b"3", IfMatch=_NOT_OF_ANY) is not None
+        creates = write(b"2", if_absent=True) is not None
+        spares = write(b"3", if_version=_NOT_OF_ANY) is not None
         before = prefix.etag(key) or ""
-        write(b"4", IfMatch=before)
+        write(b"4", if_version=before)
         return Conditions(creates, replaces=spares and (prefix.etag(key) or "") != before)
     finally:
         delete_all(prefix, [key])
@@ -161,7 +144,7 @@ def _heeded_conditions(prefix: Prefix) -> Conditions:
 
 def _keeps_other(prefix: Prefix, key: str) -> bool:
     """Whether a DELETE with another ETag than the object's, which need not exist, is not done."""
-    return _tried(prefix.delete, key, IfMatch=_NOT_OF_ANY) in ("refused", "missing")
+    return _tried(prefix.delete, key, if_version=_NOT_OF_ANY) in ("refused", "missing")
 
 
 def _spares_other(prefix: Prefix, name: str) -> bool:
@@ -170,17 +153,13 @@ def _spares_other(prefix: Prefix, name: str) -> bool:
     if _keeps_other(prefix, key):
         try:
             prefix.delete(key)
-        except AwsFailure as exc:
-            if not is_missing(exc):
-                raise
+        except MissingError:
+            pass
         else:
             return True  # what is missing makes a DELETE fail with the condition, and only then
+    with suppress(PreconditionFailedError):  # a first request, without an answer, wrote it
+        on_condition(partial(prefix.write, name, b"1"), if_absent=True)
     try:
-        on_condition(partial(prefix.write, name, b"1"), IfNoneMatch="*")
-    except AwsFailure as exc:
-        if error_code(exc) not in UNMET_CODES:  # else a first request, without an answer, wrote it
-            raise
-    try:
-        return _tried(prefix.delete, key, IfMatch=_NOT_OF_ANY) == "refused"
+        return _tried(prefix.delete, key, if_version=_NOT_OF_ANY) == "refused"
     finally:
         delete_all(prefix, [key])

@@ -1,65 +1,18 @@
-"""What failed requests to AWS mean, and what to do; runs on the driver and on executors."""
+"""What failed requests to a store mean, and what to do; runs on the driver and on executors.
+
+Whoever asks a store catches StoreError, or one of those below it. `answers.py` makes them of what
+boto3 raises, and nothing else does.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
-
-from botocore.exceptions import BotoCoreError, ClientError
-from botocore.parsers import ResponseParserError
+from typing import TypeVar
 
 from dbt.adapters.mzs3.errors import S3Error
 
 Answer = TypeVar("Answer")
-
-DENIED_CODES = frozenset(
-    {"AccessDenied", "AccessDeniedException", "403", "Forbidden", "AllAccessDisabled"}
-)
-MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket", "NoSuchUpload"})
-UNMET_CODES = frozenset({"PreconditionFailed", "412"})
-"""Of a request whose condition does not hold."""
-CONFLICT_CODES = frozenset({"ConditionalRequestConflict", "409"})
-"""Of a request with a condition that came beside another one for the key."""
-UNKNOWN_CONDITION_CODES = frozenset({"NotImplemented", "501"})
-"""Of a store that does not know the condition of a request, and so has not done it."""
-QUEUE_MISSING_CODES = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
-_THROTTLED = frozenset(
-    {
-        "BandwidthLimitExceeded",
-        "RequestLimitExceeded",
-        "RequestThrottled",
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequests",
-        "TooManyRequestsException",
-    }
-)
-_WITHOUT_KEYS = frozenset(
-    {"CredentialRetrievalError", "NoCredentialsError", "PartialCredentialsError"}
-)
-_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException"})
-# What AWS answers to keys that are wrong or no longer valid, and what boto3 says without any.
-REFUSED_CODES = frozenset(
-    {
-        "InvalidAccessKeyId",
-        "InvalidClientTokenId",
-        "InvalidToken",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-        *_EXPIRED,
-        *_WITHOUT_KEYS,
-    }
-)
-_OF_OTHER_REGION = frozenset(
-    {
-        "301",
-        "AuthorizationHeaderMalformed",
-        "IllegalLocationConstraintException",
-        "PermanentRedirect",
-    }
-)
 
 READS_OBJECT = (
     "s3:GetObject; or there is no such object, which S3 says only where s3:ListBucket is allowed"
@@ -76,138 +29,215 @@ _PERMISSIONS = {
     "ListParts": "s3:ListMultipartUploadParts",
     "PutObject": "s3:PutObject; with If-Match also s3:GetObject",
 }
-
-ATTEMPTS = "attempts"
-"""Under what an exception without an answer has, in its `kwargs`, how many attempts failed."""
 _TRIED_AGAIN = (429, 500, 502, 503, 504)
 
-# What to do, by the codes; the first that has the code counts.
-_ADVICE = {
-    _THROTTLED: (
-        ". The store asks for fewer requests: run fewer tasks at a time, or run again later "
-        "when less else uses the bucket"
-    ),
-    _WITHOUT_KEYS: (
-        "; give keys under aws_connections in the profile, or set up boto3's own chain"
-    ),
-    _EXPIRED: (
-        "; a session_token can't be renewed: give a new one, or keys without one, or an "
-        "assume_role_arn, whose credentials are renewed while a run lasts"
-    ),
-    frozenset({"NoSuchBucket"}): (
+
+class StoreError(Exception):
+    """A request to a store failed.
+
+    `code` is the error code of the answer, such as `AccessDenied`, or the name of what was raised
+    where there is no answer, whose HTTP `status` is 0 then. `retries` counts the times that the
+    request was repeated, `attempts` those that failed, 0 for what is not tried again.
+    """
+
+    advice = ""
+    """What users can do, after `describe`'s text."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: str = "",
+        operation: str = "",
+        status: int = 0,
+        retries: int = 0,
+        attempts: int = 0,
+        region: str | None = None,
+        time: int | None = None,
+        is_answer: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.code = code or type(self).__name__
+        self.operation = operation
+        self.status = status
+        self.retries = retries
+        self._attempts = attempts
+        self.region = region
+        self.time = time
+        self.is_answer = is_answer
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts failed, the last one so; 0 for what is not tried again."""
+        return self.retries + 1 if self.status in _TRIED_AGAIN else self._attempts
+
+    @property
+    def permission(self) -> str | None:
+        """The permission that the request needs, if it is known."""
+        return _PERMISSIONS.get(self.operation)
+
+
+class MissingError(StoreError):
+    """The bucket, object or upload does not exist."""
+
+
+class MissingObjectError(MissingError):
+    """The object does not exist."""
+
+
+class MissingBucketError(MissingError):
+    """The bucket does not exist."""
+
+    advice = (
         "; check the name of the bucket, and the endpoint and keys under aws_connections in "
         "the profile, or make the bucket: dbt-mzs3 makes none"
-    ),
-    frozenset({"NoSuchUpload"}): (
+    )
+
+
+class MissingUploadError(MissingError):
+    """The multipart upload is completed, aborted, or was never opened."""
+
+    advice = (
         "; another run to this location, or a lifecycle rule of the bucket, has aborted the "
         "upload: give each model a location of its own, and run again"
-    ),
-    frozenset({"EndpointConnectionError", "ConnectTimeoutError"}): (
-        "; check the endpoint and the region under aws_connections in the profile"
-    ),
-    frozenset({"ResponseParserError", "AnswerError"}): (
-        "; it is not S3's, but a proxy's, say, or of a page for people: check the endpoint under "
-        "aws_connections in the profile"
-    ),
-    CONFLICT_CODES: (
+    )
+
+
+class MissingQueueError(StoreError):
+    """The queue does not exist."""
+
+
+class PreconditionFailedError(StoreError):
+    """The condition of the request does not hold."""
+
+
+class ReplacedError(PreconditionFailedError):
+    """The object has another version than expected."""
+
+
+class ConflictError(StoreError):
+    """A request with a condition came beside another one for the key."""
+
+    advice = (
         "; another request for the same name is under way: give each model, and each run, a "
         "location of its own, and run again"
-    ),
-    REFUSED_CODES: "; check the keys under aws_connections in the profile",
-}
-
-AwsFailure = (ClientError, BotoCoreError, ResponseParserError)
-"""All that boto3 raises for a request, to catch."""
+    )
 
 
-class RoleError(BotoCoreError):
+class NotSupportedError(StoreError):
+    """The store does not know the condition of the request, and so has not done it."""
+
+
+class PermissionDeniedError(StoreError):
+    """A permission is missing."""
+
+
+class ThrottledError(StoreError):
+    """The store asks for fewer requests."""
+
+    advice = (
+        ". The store asks for fewer requests: run fewer tasks at a time, or run again later "
+        "when less else uses the bucket"
+    )
+
+
+class InvalidPartError(StoreError):
+    """A part that was to be completed is not there."""
+
+
+class ArchivedError(StoreError):
+    """The object is in an archive, and has to be restored before it can be read."""
+
+
+class CredentialsError(StoreError):
+    """There are no keys, or they are wrong or no longer valid: the request was not heeded."""
+
+    advice = "; check the keys under aws_connections in the profile"
+
+
+class NoCredentialsError(CredentialsError):
+    """There are no keys."""
+
+    advice = "; give keys under aws_connections in the profile, or set up boto3's own chain"
+
+
+class ExpiredError(CredentialsError):
+    """The keys are no longer valid."""
+
+    advice = (
+        "; a session_token can't be renewed: give a new one, or keys without one, or an "
+        "assume_role_arn, whose credentials are renewed while a run lasts"
+    )
+
+
+class RoleError(CredentialsError):
     """The role of a connection could not be assumed; any request may raise it."""
 
-    fmt = "{reason}"
+    advice = ""
 
 
-def error_code(exc: Exception) -> str:
-    """The error code of the answer, such as `AccessDenied`, or the exception's class name."""
-    if isinstance(exc, ClientError):
-        return str(exc.response.get("Error", {}).get("Code", "Unknown"))
-    return type(exc).__name__
+class WrongRegionError(StoreError):
+    """The bucket is in another region."""
+
+    @property
+    def advice(self) -> str:  # type: ignore[override]
+        """Where the bucket is."""
+        where = f"in {self.region}" if self.region else "in another region"
+        return f"; the bucket is {where}: set region under aws_connections in the profile"
 
 
-def is_denied(exc: Exception) -> bool:
-    """Whether a permission is missing."""
-    return error_code(exc) in DENIED_CODES
+class NoAnswerError(StoreError):
+    """No whole answer came; what was asked for may have been done."""
 
 
-def permission_of(exc: Exception) -> str | None:
-    """The permission that the failed request to S3 needs, or None if it is not known."""
-    return _PERMISSIONS.get(getattr(exc, "operation_name", ""))
+class UnreachableError(NoAnswerError):
+    """The store could not be connected to."""
+
+    advice = "; check the endpoint and the region under aws_connections in the profile"
 
 
-def is_missing(exc: Exception) -> bool:
-    """Whether the bucket, key or upload does not exist."""
-    return error_code(exc) in MISSING_CODES
+class BrokenError(NoAnswerError):
+    """The connection broke: the same request may well succeed."""
 
 
-def nothing_works(exc: BaseException) -> bool:
+class UnreadableError(StoreError):
+    """What was answered can't be the store's."""
+
+    advice = (
+        "; it is not S3's, but a proxy's, say, or of a page for people: check the endpoint under "
+        "aws_connections in the profile"
+    )
+
+
+class WrongPartError(StoreError):
+    """The store sent another range than it was asked for."""
+
+
+def nothing_works(exc: StoreError) -> bool:
     """Whether any request to the same bucket or queue would fail in this way."""
-    codes = REFUSED_CODES | _OF_OTHER_REGION | QUEUE_MISSING_CODES | {"NoSuchBucket"}
-    return not isinstance(exc, ClientError) or error_code(exc) in codes
+    of_all = (CredentialsError, WrongRegionError, MissingQueueError, MissingBucketError)
+    return not exc.is_answer or isinstance(exc, of_all)
 
 
-def on_condition(request: Callable[..., Answer], **condition: str) -> Answer:
+def on_condition(request: Callable[..., Answer], **condition: object) -> Answer:
     """The answer to a request with the condition; without it, from a store that knows none."""
     try:
         return request(**condition)
-    except AwsFailure as exc:
-        if error_code(exc) not in UNKNOWN_CONDITION_CODES:
-            raise
-    return request()
+    except NotSupportedError:
+        return request()
 
 
-def reason_of(exc: Exception) -> str:
-    """The answer's `code: message`, or boto3's text in one line where there was no answer."""
-    if isinstance(exc, ResponseParserError):
-        return f"the answer can't be read: {(str(exc).splitlines() or [type(exc).__name__])[0]}"
-    if not isinstance(exc, ClientError):
-        return " ".join(str(exc).split())
-    said = str(exc.response.get("Error", {}).get("Message", "")).strip() or "no message"
-    return f"{error_code(exc)}: {said}"
-
-
-def describe(exc: Exception, doing: str, permission: str | None = None) -> str:
+def describe(exc: StoreError, doing: str, permission: str | None = None) -> str:
     """One line for users: what failed and why, after how many attempts, and what to do.
 
     `doing` is such as "listing s3://bucket/prefix/"; `permission` is named if access was denied.
     """
-    text = f"{doing} failed: {reason_of(exc)}"
-    if is_denied(exc) and permission:
+    text = f"{doing} failed: {exc}"
+    if isinstance(exc, PermissionDeniedError) and permission:
         text += f" (needs {permission})"
-    attempts = _failed_attempts(exc)
-    if attempts > 1:
-        text = f"{text.rstrip('.')}; gave up after {attempts} attempts"
-    advice = _advice(exc)
-    return f"{text.rstrip('.')}{advice}" if advice else text
-
-
-def _failed_attempts(exc: Exception) -> int:
-    """How many attempts failed, the last one so; 0 for what is not tried again."""
-    if not isinstance(exc, ClientError):
-        return int(getattr(exc, "kwargs", {}).get(ATTEMPTS, 0))
-    answer = exc.response.get("ResponseMetadata", {})
-    if int(answer.get("HTTPStatusCode", 0)) not in _TRIED_AGAIN:
-        return 0
-    return int(answer.get("RetryAttempts", 0)) + 1
-
-
-def _advice(exc: Exception) -> str:
-    code = error_code(exc)
-    if code not in _OF_OTHER_REGION:
-        return next((advice for codes, advice in _ADVICE.items() if code in codes), "")
-    answer: Any = getattr(exc, "response", {})
-    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    region = answer.get("Error", {}).get("Region") or headers.get("x-amz-bucket-region")
-    where = f"in {region}" if region else "in another region"
-    return f"; the bucket is {where}: set region under aws_connections in the profile"
+    if exc.attempts > 1:
+        text = f"{text.rstrip('.')}; gave up after {exc.attempts} attempts"
+    return f"{text.rstrip('.')}{exc.advice}" if exc.advice else text
 
 
 @contextlib.contextmanager
@@ -217,5 +247,5 @@ def explained(
     """Raises failures of requests in the block as an `error`, whose text is `describe`'s."""
     try:
         yield
-    except AwsFailure as exc:
+    except StoreError as exc:
         raise error(describe(exc, doing, permission)) from exc

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.options.values import has_control_character, text
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.registry import STORES
 
 SCHEME = "s3://"
+SCHEMES = tuple(f"{name}://" for name in STORES)
+"""How locations begin."""
 _ACCESS_POINT = re.compile(r"^(arn:[^:/]+:s3:[^:/]*:[0-9]*:accesspoint)/")
 _URI = re.compile(r"\w+://")
 # As Hadoop once had it, s3a://KEY:SECRET@bucket/; a secret may have slashes, and is no port.
@@ -30,11 +33,24 @@ class S3Location:
 
     bucket: str
     prefix: str
+    scheme: str = "s3"
 
     @property
     def uri(self) -> str:
         """`s3://bucket/prefix/`."""
-        return f"{SCHEME}{self.bucket}/{self.prefix}"
+        return self.uri_of(self.prefix)
+
+    def uri_of(self, key: str) -> str:
+        """The URI of a key of the bucket."""
+        return f"{self.scheme}://{self.bucket}/{key}"
+
+    def key_of(self, uri: str) -> str:
+        """The key of an object's URI."""
+        return uri.removeprefix(self.uri_of(""))
+
+    def below(self, name: str) -> S3Location:
+        """The location in the folder `name` of this one."""
+        return replace(self, prefix=self.key(f"{name}/"))
 
     def key(self, name: str) -> str:
         """The key of the object `name` below this location."""
@@ -67,14 +83,15 @@ def readable_location(text: str) -> S3Location:
             "has something before the name of its bucket that may be a key, and is not shown; "
             "keys belong under aws_connections in the profile"
         )
-    if not text.startswith(SCHEME):
-        raise ValueError(f"must start with {SCHEME}, not {text!r}")
+    if not text.startswith(SCHEMES):
+        raise ValueError(f"must start with {' or '.join(SCHEMES)}, not {text!r}")
     if text.endswith(("\r", "\n")):
         raise ValueError(
             f"ends in a newline, as a block of YAML does: {text!r}; write it on the line of its "
             "key, or begin the block with |- or >-"
         )
-    path = _ACCESS_POINT.sub(r"\1:", text[len(SCHEME) :])
+    scheme, _, path = text.partition("://")
+    path = _ACCESS_POINT.sub(r"\1:", path)
     bucket, _, prefix = path.partition("/")
     if not bucket:
         raise ValueError(f"names no bucket: {text!r}")
@@ -96,7 +113,7 @@ def readable_location(text: str) -> S3Location:
     prefix = prefix.rstrip("/")
     if prefix.startswith("/") or "//" in prefix:
         raise ValueError(f"has an empty folder name in it: {text!r}")
-    return S3Location(bucket, f"{prefix}/" if prefix else "")
+    return S3Location(bucket, f"{prefix}/" if prefix else "", scheme)
 
 
 def declared_location(value: object) -> S3Location:
@@ -121,9 +138,10 @@ def option_problems(given: object) -> list[str]:
         return [f"location is required: '{SCHEME}bucket/prefix' or a SQL expression for one"]
     if not isinstance(given, str):
         return []  # which its converter tells
-    if given.startswith(SCHEME) and "||" in given and not _HAS_LOGIN.match(given):
+    if given.startswith(SCHEMES) and "||" in given and not _HAS_LOGIN.match(given):
         return [
-            f"location {given!r} is a literal, as it starts with {SCHEME}; in a SQL "
+            f"location {given!r} is a literal, as it starts with "
+            f"{given.partition('//')[0]}//; in a SQL "
             "expression the texts are in quotes of their own: "
             "location=\"'s3://bucket/prefix/' || mz_now()\""
         ]

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from botocore.exceptions import ClientError
-
-from dbt.adapters.mzs3.store.body import get_object
 from dbt.adapters.mzs3.store.failures import (
-    CONFLICT_CODES,
-    AwsFailure,
+    ConflictError,
+    MissingError,
+    StoreError,
     describe,
-    error_code,
-    is_missing,
     on_condition,
 )
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.upload_part import content_md5
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+from dbt.adapters.mzs3.store.reader import ObjectStream
+from dbt.adapters.mzs3.store.store import MAX_DELETES, ListedObject, Store
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -42,30 +38,13 @@ def probe_name() -> str:
 
 
 @dataclass(frozen=True)
-class ListedObject:
-    """An object as S3 lists it; the size in bytes, `modified` in ms since the epoch."""
-
-    key: str
-    etag: str
-    size: int
-    modified: int = field(default=0, compare=False)
-
-
-class BegunUpload(NamedTuple):
-    """An upload's id; `is_only` if boto3 has asked once, so that no other one was opened."""
-
-    id: str
-    is_only: bool
-
-
-@dataclass(frozen=True)
 class Prefix:
-    """A location and a client for it; its methods raise what boto3 raises.
+    """A location and the store that it is in; its methods raise StoreError.
 
-    `properties` are arguments of S3's PutObject for the small objects beside the files.
+    `properties` are those of the small objects beside the files.
     """
 
-    client: S3Client
+    store: Store
     location: S3Location
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -91,7 +70,7 @@ class Prefix:
 
     def uri_of(self, key: str) -> str:
         """The URI of a key."""
-        return f"s3://{self.location.bucket}/{key}"
+        return self.location.uri_of(key)
 
     def is_probe(self, key: str) -> bool:
         """Whether the object only tests what S3 does, for this run or another one."""
@@ -99,16 +78,17 @@ class Prefix:
 
     def objects(self, below: str = "") -> Iterator[ListedObject]:
         """Every object below the location, or of those the ones whose names begin so."""
-        pages = self.client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.location.bucket, Prefix=self.key(below)
-        )
-        for page in pages:
-            yield from map(_listed, page.get("Contents", []))
+        for page in self.store.pages(self.key(below)):
+            yield from page.objects
+
+    def now(self) -> int:
+        """The time in ms since the epoch by the store's clock, else by ours. It lists for that."""
+        page = next(self.store.pages(self.location.prefix, limit=1))
+        return page.time or int(time.time() * 1000)
 
     def find(self, key: str) -> ListedObject | None:
         """The object with this key, or None; needs s3:ListBucket only."""
-        page = self.client.list_objects_v2(Bucket=self.location.bucket, Prefix=key, MaxKeys=1)
-        found = map(_listed, page.get("Contents", []))
+        found = next(self.store.pages(key, limit=1)).objects
         return next((one for one in found if one.key == key), None)
 
     def etag(self, key: str) -> str | None:
@@ -123,74 +103,38 @@ class Prefix:
 
     def read_version(self, name: str) -> tuple[bytes, str] | None:
         """As `read`, with the ETag."""
+        stream = ObjectStream(self.store, self.key(name))
         try:
-            found = get_object(self.client, Bucket=self.location.bucket, Key=self.key(name))
-        except AwsFailure as exc:
-            if is_missing(exc):
-                return None
-            raise
-        return found["Body"].read(), found["ETag"]
+            with contextlib.closing(stream):
+                return stream.rest(), stream.etag or ""
+        except MissingError:
+            return None
 
-    def write(self, name: str, body: bytes, **condition: str) -> str:
-        """Write a small JSON object below the location; returns its ETag."""
-        written = _tried_again(
-            self.client.put_object,
-            Bucket=self.location.bucket,
-            Key=self.key(name),
-            Body=body,
-            ContentType="application/json",
-            ContentMD5=content_md5(body),  # buckets with Object Lock refuse it otherwise
-            **self.properties,
-            **condition,
-        )
-        return str(written["ETag"])
+    def write(self, name: str, body: bytes, **condition: Any) -> str:
+        """Write a small JSON object below the location; returns its ETag.
 
-    def delete(self, key: str, **condition: str) -> None:
-        """Delete an object; without a condition it need not exist."""
-        _tried_again(self.client.delete_object, Bucket=self.location.bucket, Key=key, **condition)
+        The condition is `if_absent=True`, or `if_version` and an ETag.
+        """
+        properties = {"ContentType": "application/json", **self.properties}
+        put = self.store.put
+        return _tried_again(put, self.key(name), body, properties, **condition)
 
-    def begin_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
-        """Open a multipart upload of an object that is to have these properties."""
-        create: Any = self.client.create_multipart_upload
-        answer = create(Bucket=self.location.bucket, Key=key, **properties)
-        attempts = answer.get("ResponseMetadata", {}).get("RetryAttempts")
-        return BegunUpload(str(answer["UploadId"]), is_only=attempts == 0)
+    def delete(self, key: str, **condition: Any) -> None:
+        """Delete an object; without a condition, `if_version`, it need not exist."""
+        _tried_again(self.store.delete, key, **condition)
 
-    def parts_of(self, key: str, upload_id: str) -> dict[int, tuple[str, int]]:
-        """The parts that S3 has of an open upload: number to ETag and size in bytes."""
-        pages = self.client.get_paginator("list_parts").paginate(
-            Bucket=self.location.bucket, Key=key, UploadId=upload_id
-        )
-        return {
-            part["PartNumber"]: (part["ETag"], part["Size"])
-            for page in pages
-            for part in page.get("Parts", [])
-        }
-
-    def complete(self, key: str, upload_id: str, etags: Sequence[str], **condition: str) -> str:
+    def complete(self, key: str, upload_id: str, etags: Sequence[str], **condition: Any) -> str:
         """Make an object of a multipart upload's parts, given in order; its ETag.
 
         The condition is as for `write`; a store that does not know it does without.
         """
-        parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(etags, 1)]
-        complete = partial(
-            _tried_again,
-            self.client.complete_multipart_upload,
-            Bucket=self.location.bucket,
-            Key=key,
-            UploadId=upload_id,
-            MultipartUpload={"Parts": parts},
-        )
-        return str(on_condition(complete, **condition).get("ETag", ""))
+        complete = partial(_tried_again, self.store.complete, key, upload_id, etags)
+        return on_condition(complete, **condition)
 
     def abort(self, key: str, upload_id: str) -> None:
         """Abort a multipart upload, if it is still there."""
-        upload: Any = {"Bucket": self.location.bucket, "Key": key, "UploadId": upload_id}
-        try:
-            self.client.abort_multipart_upload(**upload)
-        except AwsFailure as exc:
-            if not is_missing(exc):  # another has aborted it, or boto3 has asked twice
-                raise
+        with contextlib.suppress(MissingError):  # another has aborted it, or it was asked twice
+            self.store.abort(key, upload_id)
 
     def uploads(
         self,
@@ -204,39 +148,28 @@ class Prefix:
         `of_whole_bucket` has the store list all of the bucket, as MinIO lists none by prefix.
         """
         below = self.location.prefix if prefix is None else prefix
-        pages = self.client.get_paginator("list_multipart_uploads").paginate(
-            Bucket=self.location.bucket, Prefix="" if of_whole_bucket else below
-        )
-        for page in pages:
-            for upload in page.get("Uploads", []):
-                if upload["Key"].startswith(below) and (
-                    begun_by is None or upload["Initiated"].timestamp() * 1000 <= begun_by
-                ):
-                    yield upload["Key"], upload["UploadId"]
+        for upload in self.store.uploads("" if of_whole_bucket else below):
+            if upload.key.startswith(below) and (
+                begun_by is None or upload.begun.timestamp() * 1000 <= begun_by
+            ):
+                yield upload.key, upload.id
 
 
-def _tried_again(request: Callable[..., Any], **arguments: Any) -> Any:
-    """The answer; repeats what S3 refuses because of another request for the key (409)."""
+def _tried_again(request: Callable[..., Answer], *arguments: Any, **condition: Any) -> Answer:
+    """The answer; repeats what the store refuses because of another request for the key (409)."""
     was_repeated = False
     attempt = 0
     while True:
         try:
-            return request(**arguments)
-        except ClientError as exc:
-            about = exc.response.setdefault("ResponseMetadata", {})  # type: ignore[typeddict-item]
-            is_conflict = error_code(exc) in CONFLICT_CODES
+            return request(*arguments, **condition)
+        except StoreError as exc:
             if was_repeated:  # then one that this answer is not about may take effect
-                about["RetryAttempts"] = max(1, about.get("RetryAttempts", 0))
-            if not is_conflict or attempt == _CONFLICTS:
+                exc.retries = max(1, exc.retries)
+            if not isinstance(exc, ConflictError) or attempt == _CONFLICTS:
                 raise
-            was_repeated |= about.get("RetryAttempts", 0) > 0
+            was_repeated |= exc.retries > 0
         Event().wait(_PAUSE_S * 2**attempt)
         attempt += 1
-
-
-def _listed(entry: Any) -> ListedObject:
-    modified = int(entry["LastModified"].timestamp() * 1000)
-    return ListedObject(entry["Key"], entry.get("ETag", ""), entry["Size"], modified)
 
 
 def map_concurrently(items: Iterable[Item], work: Callable[[Item], Answer]) -> list[Answer]:
@@ -252,7 +185,7 @@ def abort_all(prefix: Prefix, uploads: Iterable[tuple[str, str]]) -> list[str]:
     def abort(upload: tuple[str, str]) -> str | None:
         try:
             prefix.abort(*upload)
-        except AwsFailure as exc:
+        except StoreError as exc:
             doing = f"aborting the upload of {prefix.uri_of(upload[0])}"
             return describe(exc, doing, "s3:AbortMultipartUpload")
         return None
@@ -262,12 +195,17 @@ def abort_all(prefix: Prefix, uploads: Iterable[tuple[str, str]]) -> list[str]:
 
 def delete_all(prefix: Prefix, keys: Iterable[str]) -> list[str]:
     """Deletes objects; returns a line for each that could not be."""
+    return [
+        describe(exc, f"removing {prefix.uri_of(key)}", "s3:DeleteObject")
+        for key, exc in delete_many(prefix, keys).items()
+    ]
 
-    def delete(key: str) -> str | None:
-        try:
-            prefix.delete(key)
-        except AwsFailure as exc:
-            return describe(exc, f"removing {prefix.uri_of(key)}", "s3:DeleteObject")
-        return None
 
-    return [problem for problem in map_concurrently(keys, delete) if problem is not None]
+def delete_many(prefix: Prefix, keys: Iterable[str]) -> dict[str, StoreError]:
+    """Deletes objects, by requests for many of them; what failed, by key."""
+    wanted = list(keys)
+    chunks = [wanted[at : at + MAX_DELETES] for at in range(0, len(wanted), MAX_DELETES)]
+    failed: dict[str, StoreError] = {}
+    for some in map_concurrently(chunks, prefix.store.delete_many):
+        failed |= some
+    return failed

@@ -11,10 +11,16 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import ConfigError, S3Error
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
-from dbt.adapters.mzs3.store.failures import AwsFailure, describe, explained
-from dbt.adapters.mzs3.store.location import SCHEME, S3Location, joined_texts, parse_location
-from dbt.adapters.mzs3.store.prefix import BegunUpload, Prefix, abort_all, probe_name
-from dbt.adapters.mzs3.store.upload_part import Parts
+from dbt.adapters.mzs3.store.failures import StoreError, describe, explained
+from dbt.adapters.mzs3.store.location import (
+    SCHEME,
+    SCHEMES,
+    S3Location,
+    joined_texts,
+    parse_location,
+)
+from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, probe_name
+from dbt.adapters.mzs3.store.store import BegunUpload
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
@@ -23,7 +29,7 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
     `mz_now()` in the expression is `as_of`, in ms since the epoch.
     Raises ConfigError when the expression fails, or gives no S3 location.
     """
-    known = text if text.startswith(SCHEME) else joined_texts(text, as_of)
+    known = text if text.startswith(SCHEMES) else joined_texts(text, as_of)
     values = _evaluate(spark, node, text, as_of) if known is None else [known]
     value = values[0] if len(values) == 1 else None
     if not isinstance(value, str):
@@ -65,11 +71,11 @@ def prove_writing(prefix: Prefix) -> Iterator[str]:
     key = prefix.key(probe_name())
     with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
         # With the properties of files: a KMS key or an ACL that denies them fails here.
-        begun = prefix.begin_upload(key, prefix.properties)
+        begun = prefix.store.open_upload(key, prefix.properties)
     try:
         # A bucket may accept the upload and refuse its parts.
         with explained(f"sending a part of an upload at {prefix.uri}", prefix.permissions):
-            Parts(prefix.client, prefix.location.bucket).put(key, begun.id, 1, b"\0")
+            prefix.store.put_part(key, begun.id, 1, b"\0")
         yield begun.id
     finally:
         _abort_probe(prefix, key, begun)
@@ -78,14 +84,14 @@ def prove_writing(prefix: Prefix) -> Iterator[str]:
 def _abort_probe(prefix: Prefix, key: str, begun: BegunUpload) -> None:
     try:
         prefix.abort(key, begun.id)
-    except AwsFailure as exc:
+    except StoreError as exc:
         text = describe(exc, f"aborting an upload at {prefix.uri}", "s3:AbortMultipartUpload")
         raise S3Error(
             f"{text}; without it a failed export could not be cleaned up, and the upload "
             f"{begun.id} of {prefix.uri_of(key)} stays open"
         ) from exc
     if not begun.is_only:
-        with contextlib.suppress(*AwsFailure):
+        with contextlib.suppress(StoreError):
             abort_all(prefix, prefix.uploads(key))  # of a first request whose answer was lost
 
 

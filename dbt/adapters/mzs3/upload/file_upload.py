@@ -11,11 +11,9 @@ from typing import Any
 
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 from dbt.adapters.mzs3.options.groups import MAX_UPLOAD_PARTS
-from dbt.adapters.mzs3.store.client import recent_s3_client
-from dbt.adapters.mzs3.store.failures import AwsFailure, explained
-from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.failures import StoreError, explained
+from dbt.adapters.mzs3.store.opened import recent_store
 from dbt.adapters.mzs3.store.prefix import Prefix
-from dbt.adapters.mzs3.store.upload_part import Parts
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
 _Bytes = bytes  # in a class that has an attribute of that name
@@ -113,7 +111,7 @@ class FileUpload:
         if self._known is not None:
             return self._known.upload_id
         with explained(f"opening an upload of {self.uri}", "s3:PutObject", ExecutorError):
-            upload_id = self._uploader.prefix.begin_upload(self.key, self._properties).id
+            upload_id = self._uploader.prefix.store.open_upload(self.key, self._properties).id
         self._uploader.opened.append((self.key, upload_id))
         return upload_id
 
@@ -121,7 +119,7 @@ class FileUpload:
         etag = self._known.etag_if_equal(number, body) if self._known else None
         if etag is not None:
             return etag
-        put = self._uploader.parts.put
+        put = self._uploader.prefix.store.put_part
         with explained(f"uploading part {number} of {self.uri}", "s3:PutObject", ExecutorError):
             if number == 2 and self._spec.resumable and self._known is None:
                 put(self.key, upload_id, NOTE_PART, note_of(self._properties))
@@ -144,11 +142,10 @@ class Uploader:
         # continue those.
         self.opened: list[tuple[str, str]] = []
         try:
-            client = recent_s3_client(spec.connection)
+            store = recent_store(spec.connection, spec.location)
         except S3Error as exc:
             raise ExecutorError(f"on an executor, {exc}") from exc
-        self.prefix = Prefix(client, S3Location(spec.bucket, spec.prefix))
-        self.parts = Parts(client, spec.bucket)
+        self.prefix = Prefix(store, spec.location)
 
     def __enter__(self) -> Uploader:
         return self
@@ -157,7 +154,7 @@ class Uploader:
         self._pool.shutdown(cancel_futures=failure is not None)
         if failure is not None:
             for upload in self.opened:
-                with contextlib.suppress(*AwsFailure):
+                with contextlib.suppress(StoreError):
                     self.prefix.abort(*upload)
 
     def submit(self, size: int, work: Callable[[], str]) -> Future[str]:

@@ -11,14 +11,16 @@ from typing import Any
 
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.store.failures import (
-    CONFLICT_CODES,
-    UNMET_CODES,
-    AwsFailure,
-    error_code,
-    is_denied,
-    is_missing,
+    ConflictError,
+    InvalidPartError,
+    MissingError,
+    MissingObjectError,
+    PermissionDeniedError,
+    PreconditionFailedError,
+    StoreError,
 )
-from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix
+from dbt.adapters.mzs3.store.prefix import Prefix
+from dbt.adapters.mzs3.store.store import ListedObject, Traits
 
 _MD5 = re.compile("[0-9a-f]{32}")
 # The pauses before a completion is sent again that conflicts with another request for the key.
@@ -66,9 +68,9 @@ class KnownEtags:
     to this run.
     """
 
-    def __init__(self, *, is_amazon: bool = False) -> None:
-        self.is_amazon = is_amazon
-        self.numbered = is_amazon
+    def __init__(self, traits: Traits = Traits()) -> None:  # noqa: B008 - it never changes
+        self.traits = traits
+        self.numbered = traits.numbers_etags
         self.are_md5s = False
         self.by_key: dict[str, str] = {}
         self._were_seen_to_follow: bool | None = None
@@ -80,7 +82,7 @@ class KnownEtags:
         Other stores have formulas of their own, also where they answer MD5s to what is put.
         """
         seen = self._were_seen_to_follow
-        return (self.is_amazon and self.are_md5s) if seen is None else seen
+        return (self.traits.numbers_etags and self.are_md5s) if seen is None else seen
 
     def note(self, file: PendingFile, answered: str) -> None:
         """Learn from the answer to a completion, which is empty where the store says none."""
@@ -123,7 +125,7 @@ def look(
     """The object with the file's name, and `is_file` of it.
 
     Where its ETag does not decide, an upload that is still open does: it was not completed.
-    Raises AwsFailure.
+    Raises StoreError.
     """
     found = prefix.find(file.key)
     verdict = is_file(found, file, known, instead_of=instead_of)
@@ -135,11 +137,9 @@ def look(
 def _is_open(prefix: Prefix, file: PendingFile) -> bool:
     """Whether the upload is surely not completed; False where the run may not ask."""
     try:
-        prefix.parts_of(file.key, file.upload_id)
-    except AwsFailure as exc:
-        if is_missing(exc) or is_denied(exc):
-            return False
-        raise
+        prefix.store.parts(file.key, file.upload_id)
+    except (MissingError, PermissionDeniedError):
+        return False
     return True
 
 
@@ -154,27 +154,27 @@ def complete(
 
     It replaces only an object whose ETag is `instead_of`, as far as the store heeds conditions.
     The ETag is empty if the object is there already, or may be: see `is_file`. Raises TakenError,
-    and AwsFailure, whose `operation_name` says whether the completion itself was refused.
+    and StoreError, whose `operation` says whether the completion itself was refused.
     """
     known = KnownEtags() if known is None else known
-    conditions: list[dict[str, str]] = [{"IfNoneMatch": "*"}, {"IfNoneMatch": "*"}]
-    if not known.is_amazon:
+    conditions: list[dict[str, Any]] = [{"if_absent": True}, {"if_absent": True}]
+    if not known.traits.heeds_conditions:
         conditions.append({})  # see below
     if instead_of is not None:
-        conditions.insert(0, {"IfMatch": instead_of})
+        conditions.insert(0, {"if_version": instead_of})
     for condition in conditions:
         try:
             answered = _complete_once_free(prefix, file, condition)
-        except AwsFailure as exc:
+        except StoreError as exc:
             refused = exc
         else:
             known.note(file, answered)
             return answered
-        is_unmet = error_code(refused) in UNMET_CODES
-        if error_code(refused) == "NoSuchKey" and "IfMatch" in condition:
+        is_unmet = isinstance(refused, PreconditionFailedError)
+        if isinstance(refused, MissingObjectError) and "if_version" in condition:
             continue  # what was to be replaced is gone, so the name is free
         # A store may say so of an upload that another run is completing or aborting just now.
-        if not is_unmet and not is_missing(refused) and error_code(refused) != "InvalidPart":
+        if not is_unmet and not isinstance(refused, (MissingError, InvalidPartError)):
             raise refused
         found, verdict = look(prefix, file, known, instead_of=instead_of)
         if verdict is not False:
@@ -188,15 +188,13 @@ def complete(
     raise refused
 
 
-def _complete_once_free(prefix: Prefix, file: PendingFile, condition: Mapping[str, str]) -> str:
+def _complete_once_free(prefix: Prefix, file: PendingFile, condition: Mapping[str, Any]) -> str:
     """The ETag of the completed upload; waits while another request for the key is under way."""
     for pause in _PAUSES_S:
         try:
             return prefix.complete(file.key, file.upload_id, file.etags, **condition)
-        except AwsFailure as exc:
-            if error_code(exc) not in CONFLICT_CODES:
-                raise
-        Event().wait(pause)
+        except ConflictError:
+            Event().wait(pause)
     return prefix.complete(file.key, file.upload_id, file.etags, **condition)
 
 

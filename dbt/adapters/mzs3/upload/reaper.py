@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from threading import Event
 
-from dbt.adapters.mzs3.store.failures import AwsFailure, describe
+from dbt.adapters.mzs3.store.failures import StoreError, describe
 from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.upload.names import is_file_name
 
@@ -23,7 +23,7 @@ _MAX_S = 30.0
 Claimed = Callable[[Prefix, Collection[str]], frozenset[str]]
 """Takes the ids that are kept; returns those of uploads that a commit may be about to complete.
 
-Raises UnknownClaimError, AwsFailure.
+Raises UnknownClaimError, StoreError.
 """
 
 
@@ -70,7 +70,7 @@ class UploadReaper:
             if all(upload_id != probe for _, upload_id in self.found):
                 self._of_whole_bucket = True
                 self.found = tuple(self._open())
-        except AwsFailure as exc:
+        except StoreError as exc:
             self.found = ()
             self.unlisted = self._remains(exc)
             return
@@ -121,7 +121,7 @@ class UploadReaper:
                 elif time.monotonic() - quiet_since >= quiet_s:
                     return None
                 pause.wait(_PAUSE_S)
-        except (UnknownClaimError, *AwsFailure) as exc:
+        except (UnknownClaimError, StoreError) as exc:
             return self._remains(exc)
         return self._remains("tasks of the export are still opening uploads")
 
@@ -147,7 +147,7 @@ class UploadReaper:
         return self._prefix.uploads(of_whole_bucket=self._of_whole_bucket)
 
     def _remains(self, reason: str | Exception) -> str:
-        if isinstance(reason, AwsFailure):
+        if isinstance(reason, StoreError):
             permissions = "s3:ListBucketMultipartUploads and s3:AbortMultipartUpload"
             reason = describe(reason, "looking for open uploads to abort", permissions)
         bucket, prefix = self._prefix.location.bucket, self._prefix.location.prefix

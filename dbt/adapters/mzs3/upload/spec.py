@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from dbt.adapters.mzs3.arrow.packed import PackedColumn
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn, Format
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 
 _MAX_PARTS_IN_FLIGHT = 4
@@ -32,8 +33,7 @@ class WriteSpec:
     """
 
     connection: AwsConnection = field(repr=False)
-    bucket: str
-    prefix: str
+    location: S3Location
     columns: tuple[ExportedColumn, ...]
     format: Format
     max_file_size: int

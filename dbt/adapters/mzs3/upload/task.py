@@ -151,7 +151,7 @@ class _Writer:
         self._close()
         suffix, content_type = self._spec.format.stored
         name = self._spec.single_file or f"part-{part:04d}-{number:04d}{suffix}"
-        upload = FileUpload(self._uploader, f"{self._spec.prefix}{folder}{name}", content_type)
+        upload = FileUpload(self._uploader, self._spec.location.key(folder + name), content_type)
         self._open = _NumberedFile(part, number, folder, upload, self._files.open(upload))
         return self._open
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from support.export.committing import EXPORT, FILES, export, once, prefix, run
 from support.export.overwriting import holding, overwrite
 from support.s3.memory import MemoryS3, failure
@@ -21,6 +20,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
 from dbt.adapters.mzs3.export.commit.preflight import Recovered, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.store import prefix as objects_prefix
+from dbt.adapters.mzs3.store.failures import StoreError
 
 
 @pytest.mark.parametrize("key", ["x/_manifest.json", "x/_committing.json"])
@@ -234,7 +234,7 @@ def test_a_refusal_after_a_conflict_of_an_attempt_that_was_repeated_is_not_sure(
             raise answers.pop(0)
 
     s3.before = before
-    with pytest.raises(ClientError, match="AccessDenied") as raised:
-        prefix(s3).write("_committing.json", b"{}", IfNoneMatch="*")
+    with pytest.raises(StoreError, match="AccessDenied") as raised:
+        prefix(s3).write("_committing.json", b"{}", if_absent=True)
     assert not answers
     assert not was_surely_refused(raised.value)

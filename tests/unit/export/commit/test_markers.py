@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.export.committing import prepared
 from support.s3.memory import MemoryS3
+from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.manifest import read_existing, require_empty, require_ours
@@ -25,7 +26,7 @@ def s3() -> MemoryS3:
 
 def prefix(s3: MemoryS3, uri: str = "s3://b/x/") -> Prefix:
     client: Any = s3
-    return Prefix(client, parse_location(uri))
+    return prefix_of(client, parse_location(uri))
 
 
 @pytest.mark.parametrize("mode", ["fail", "overwrite", "resume"])

@@ -9,6 +9,7 @@ import pytest
 from support.export.committing import prefix, prepared, run
 from support.export.overwriting import DeathError, holding, manifest_of, overwrite, seen
 from support.s3.memory import MemoryS3, failure
+from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import (
@@ -26,7 +27,6 @@ from dbt.adapters.mzs3.export.commit.manifest import (
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
@@ -223,7 +223,7 @@ def test_a_claim_that_was_copied_from_elsewhere_is_refused(s3: MemoryS3) -> None
     s3.objects["y/_committing.json"] = s3.objects["x/_committing.json"]
     client: Any = s3
     with pytest.raises(CopyError, match="it names files elsewhere"):
-        recover(Prefix(client, S3Location("b", "y/")), deletes=True)
+        recover(prefix_of(client, S3Location("b", "y/")), deletes=True)
     assert seen(s3) == list(OLD)
 
 

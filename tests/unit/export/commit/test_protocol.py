@@ -18,6 +18,7 @@ from support.export.committing import (
     run,
 )
 from support.s3.memory import MemoryS3, failure
+from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import (
@@ -30,7 +31,6 @@ from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.store.conditions import seen_comparing
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.prefix import Prefix
 
 
 def test_everything_is_visible_and_the_claim_is_gone(s3: MemoryS3) -> None:
@@ -106,7 +106,7 @@ def test_another_name_of_the_bucket_is_no_reason_to_delete(s3: MemoryS3) -> None
     first, _ = export(s3, "a")
     for entry in first.pending.manifest["entries"]:
         entry["url"] = entry["url"].replace("s3://b/", "s3://alias/")
-    alias = Prefix(client, S3Location("alias", "x/"))
+    alias = prefix_of(client, S3Location("alias", "x/"))
     first = Commit(alias, first.pending, deletes=True)
     once(s3, "PutObject", "x/_committing.json", lambda: run(first))
     with pytest.raises(LocationError, match="is not empty"):

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from support.s3.memory import failure
+from support.s3.opened import bucket_of
 from support.s3.readable import PREFIX, ReadableS3
 
 from dbt.adapters.mzs3.errors import ConfigError, LocationError, S3Error
@@ -219,19 +220,21 @@ def test_a_location_that_is_denied(s3, denied, said):
     ["s3://b/exports/orders", "s3://b/exports/orders/", "s3://b/exports/orders/_manifest.json"],
 )
 def test_a_location_is_named_by_itself_or_by_its_manifest(s3, monkeypatch, location):
-    monkeypatch.setattr(export_verify_copy, "s3_client", lambda _: s3)
+    monkeypatch.setattr(export_verify_copy, "open_store", lambda _, at: bucket_of(s3, at.bucket))
     found = verify_copy({"default": AwsConnection()}, "default", location)
     assert (found.uri, found.files) == ("s3://b/exports/orders/", 4)
 
 
 def test_a_manifest_may_be_at_the_top_of_a_bucket(monkeypatch):
-    monkeypatch.setattr(export_verify_copy, "s3_client", lambda _: ReadableS3())
+    monkeypatch.setattr(
+        export_verify_copy, "open_store", lambda _, at: bucket_of(ReadableS3(), at.bucket)
+    )
     with pytest.raises(LocationError, match=r"^there is no s3://b/_manifest\.json"):
         verify_copy({"default": AwsConnection()}, "default", "s3://b/_manifest.json")
 
 
 def test_a_folder_whose_name_ends_as_a_manifests_does_is_a_folder(s3, monkeypatch):
-    monkeypatch.setattr(export_verify_copy, "s3_client", lambda _: s3)
+    monkeypatch.setattr(export_verify_copy, "open_store", lambda _, at: bucket_of(s3, at.bucket))
     with pytest.raises(LocationError, match=r"no s3://b/old_manifest\.json/_manifest\.json"):
         verify_copy({"default": AwsConnection()}, "default", "s3://b/old_manifest.json")
 

@@ -8,8 +8,8 @@ from support.s3.readable import PREFIX, ReadableS3
 
 from dbt.adapters.mzs3.export.verify_copy import ObjectFile
 from dbt.adapters.mzs3.store import reader
-from dbt.adapters.mzs3.store.body import TransportError
-from dbt.adapters.mzs3.store.reader import MAX_RESUMES, ReplacedError, WrongPartError
+from dbt.adapters.mzs3.store.failures import BrokenError, ReplacedError, WrongPartError
+from dbt.adapters.mzs3.store.reader import MAX_RESUMES
 
 CONTENT = bytes(range(256)) * 4
 KEY = PREFIX + "x"
@@ -54,10 +54,10 @@ def test_a_broken_connection_is_resumed_at_the_byte_reached(s3):
 def test_only_so_often_without_progress(s3):
     s3.breaks[KEY] = [10] + [0] * (MAX_RESUMES + 1)
     file = opened(s3)
-    with pytest.raises(TransportError, match="ConnectionResetError"):
+    with pytest.raises(BrokenError, match="ConnectionResetError"):
         file.read(100)
     assert len(s3.asked) == 1 + MAX_RESUMES
-    assert isinstance(file.failure, TransportError)
+    assert isinstance(file.failure, BrokenError)
 
 
 def test_a_replaced_object_is_noticed_also_by_a_store_without_conditions(s3):
@@ -82,5 +82,5 @@ def test_an_answer_that_is_too_short_is_no_end(s3):
     s3.get_object = partial(s3.get_object, IfMatch=None)
     s3.etag = lambda key: listed.etag
     file = ObjectFile(s3.prefix, listed)
-    with pytest.raises((TransportError, WrongPartError)):
+    with pytest.raises((BrokenError, WrongPartError)):
         file.read(1024)

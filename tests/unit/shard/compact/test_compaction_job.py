@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from support.s3.opened import bucket_of, state_of
 from support.shard.states import batch, column
 
 from dbt.adapters.mzs3.errors import S3Error, ShardError
@@ -14,9 +15,11 @@ from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.config import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.state import Retired, new_shard
-from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
+from dbt.adapters.mzs3.shard.state.store import UnknownWriteError
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.failures import PermissionDeniedError
 from dbt.adapters.mzs3.store.location import parse_location
+from dbt.adapters.mzs3.store.prefix import Prefix
 
 CONNECTION = AwsConnection(access_key_id="a", secret_access_key="b", region="us-east-1")
 LOCATION = parse_location("s3://acme/orders")
@@ -27,8 +30,8 @@ NEW = batch(0, 20, "batches/new")
 def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     client.put_object(Bucket="acme", Key="orders/batches/new")
     state = new_shard([column(0, "a")]).appended(batch(0, 10, "one"))
-    StateStore(client, LOCATION).create(state.appended(batch(10, 20, "two")))
-    monkeypatch.setattr(shard_compact, "s3_client", lambda _: client)
+    state_of(client, LOCATION).create(state.appended(batch(10, 20, "two")))
+    monkeypatch.setattr(shard_compact, "open_store", lambda _, at: bucket_of(client, at.bucket))
     monkeypatch.setattr(shard_compact, "write_batch", lambda *_: NEW)
     return client
 
@@ -52,7 +55,7 @@ def test_files_are_kept_from_when_they_go_out_of_use(
         return NEW
 
     monkeypatch.setattr(shard_compact, "write_batch", work)
-    monkeypatch.setattr(shard_compact, "s3_now", lambda *_: clock[0])
+    monkeypatch.setattr(Prefix, "now", lambda *_: clock[0])
     state = compacted().state
     assert state.batches == (NEW,)
     assert state.retired == (Retired("one", clock[0]), Retired("two", clock[0]))
@@ -61,7 +64,7 @@ def test_files_are_kept_from_when_they_go_out_of_use(
 def test_a_run_without_changes_meanwhile_is_no_other_compaction(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = StateStore(client, LOCATION)
+    store = state_of(client, LOCATION)
     store.change(lambda state: state.appended(batch(20, 30)))
 
     def work(*_: Any) -> Any:
@@ -77,7 +80,7 @@ def test_what_was_reset_meanwhile_is_not_compacted(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even where times without changes, of both shards, could be taken for each other's."""
-    store = StateStore(client, LOCATION)
+    store = state_of(client, LOCATION)
     store.replace(store.existing(), new_shard([column(0, "a")]).appended(batch(0, 20)))
     get, read = client.get_object, []
 
@@ -102,9 +105,9 @@ def test_a_clock_that_can_not_be_asked_is_an_error(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: Any) -> Any:
-        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "ListObjectsV2")
+        raise PermissionDeniedError("AccessDenied: No.")
 
-    monkeypatch.setattr(shard_compact, "s3_now", refused)
+    monkeypatch.setattr(Prefix, "now", refused)
     with pytest.raises(S3Error, match=r"asking s3://acme/orders/ what time.*needs s3:ListBucket"):
         compacted()
     assert files(client) == []

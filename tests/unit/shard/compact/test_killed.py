@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from support.s3.opened import prefix_of
 
-from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import abort_killed
-from dbt.adapters.mzs3.store.client import s3_now
 from dbt.adapters.mzs3.store.location import parse_location
 from dbt.adapters.mzs3.store.prefix import Prefix
 
@@ -29,17 +28,18 @@ def prefix(client: Any) -> Prefix:
             upload["Initiated"] = now  # moto's are of 2010
 
     client.meta.events.register("after-call.s3.ListMultipartUploads", begun_now)
-    return Prefix(client, parse_location("s3://acme/orders"))
+    return prefix_of(client, parse_location("s3://acme/orders"))
 
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is 8 days later."""
-    monkeypatch.setattr(shard_compact, "s3_now", lambda *of: s3_now(*of) + 192 * HOUR_MS)
+    now = Prefix.now
+    monkeypatch.setattr(Prefix, "now", lambda prefix: now(prefix) + 192 * HOUR_MS)
 
 
 def left(prefix: Prefix) -> list[str]:
-    found = prefix.client.list_multipart_uploads(Bucket="acme").get("Uploads", [])
+    found = prefix.store._client.list_multipart_uploads(Bucket="acme").get("Uploads", [])
     return [upload["Key"] for upload in found]
 
 
@@ -70,8 +70,8 @@ def test_what_fails_is_told(
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, name)
         return call(self, name, how)
 
-    call = type(prefix.client)._make_api_call  # type: ignore[attr-defined]
-    monkeypatch.setattr(type(prefix.client), "_make_api_call", denied)
+    call = type(prefix.store._client)._make_api_call  # type: ignore[attr-defined]
+    monkeypatch.setattr(type(prefix.store._client), "_make_api_call", denied)
     aborted, [problem] = abort_killed(prefix, 0)
     assert aborted == 0
     assert "s3://acme/orders/" in problem

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from support.s3.opened import prefix_of
 from support.shard.states import batch, column
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import sweep
 from dbt.adapters.mzs3.shard.state.state import BatchFile, new_shard
 from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore
 from dbt.adapters.mzs3.shard.write.batch import committing
-from dbt.adapters.mzs3.store.client import s3_now
 from dbt.adapters.mzs3.store.location import parse_location
 from dbt.adapters.mzs3.store.prefix import Prefix
 
@@ -26,15 +25,15 @@ LOCATION = parse_location("s3://acme/orders")
 def prefix(client: Any) -> Prefix:
     for name in ("batches/one", "batches/two", "batches/new", "batches/crashed", "other"):
         client.put_object(Bucket="acme", Key=f"orders/{name}")
-    return Prefix(client, LOCATION)
+    return prefix_of(client, LOCATION)
 
 
 @pytest.fixture
 def store(prefix: Prefix) -> StateStore:
-    store = StateStore(prefix.client, LOCATION)
+    store = StateStore(prefix.store, LOCATION)
     state = new_shard([column(0, "a")]).appended(batch(0, 10, "batches/one"))
     state = state.appended(batch(10, 20, "batches/two"))
-    now = s3_now(prefix.client, LOCATION)
+    now = prefix.now()
     store.create(state.compacted(state.batches[:1], batch(0, 10, "batches/new"), now))
     return store
 
@@ -44,7 +43,8 @@ def names(prefix: Prefix) -> set[str]:
 
 
 def later(monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
-    monkeypatch.setattr(shard_compact, "s3_now", lambda *of: s3_now(*of) + hours * HOUR_MS)
+    now = Prefix.now
+    monkeypatch.setattr(Prefix, "now", lambda prefix: now(prefix) + hours * HOUR_MS)
 
 
 def test_nothing_goes_and_nothing_changes_before_its_time(
@@ -73,7 +73,7 @@ def test_a_file_that_was_compacted_stays_for_readers_however_old_it_is(
     before = store.read()
     assert before is not None
     retired_late = before.state.swept([file.name for file in before.state.retired])
-    now = s3_now(prefix.client, LOCATION) + 20 * HOUR_MS
+    now = prefix.now() + 20 * HOUR_MS
     state = retired_late.compacted(retired_late.batches[:1], batch(0, 10, "batches/one"), now)
     store.replace(before, state)
     assert len(sweep(store, 24 * HOUR_MS)[1]) == 1
@@ -105,7 +105,7 @@ def test_what_was_named_meanwhile_stays(
 
 def test_a_shard_is_needed(prefix: Prefix) -> None:
     with pytest.raises(ShardError, match="there is no shard at s3://acme/orders/"):
-        sweep(StateStore(prefix.client, LOCATION), 0)
+        sweep(StateStore(prefix.store, LOCATION), 0)
 
 
 def commit_that_loses(prefix: Prefix, store: StateStore, name: str) -> None:
@@ -131,7 +131,7 @@ def test_what_can_not_be_removed_hides_no_other_error(prefix: Prefix, store: Sta
     def throttled(**_: Any) -> Any:
         raise ClientError({"Error": {"Code": "SlowDown", "Message": "No."}}, "DeleteObject")
 
-    prefix.client.delete_object = throttled
+    prefix.store._client.delete_object = throttled
     with pytest.raises(LostRaceError):
         commit_that_loses(prefix, store, "batches/crashed")
     assert "batches/crashed" in names(prefix)

@@ -9,6 +9,7 @@ from unittest.mock import MagicMock
 
 import pytest
 from pyspark.errors import PySparkException
+from support.s3.opened import prefix_of
 from support.shard.files import rows_of, written
 
 from dbt.adapters.mzs3.errors import ShardError, SparkJobError
@@ -44,7 +45,7 @@ def a_shard(monkeypatch: pytest.MonkeyPatch, *files: bytes) -> tuple[Prefix, Any
         [Column(1, "a", TEXT, "string")], 0
     )
     state = state.appended(ShardBatch(0, 10, state.schema.id, "dual", listed))
-    return Prefix(client, parse_location("s3://acme/x")), state
+    return prefix_of(client, parse_location("s3://acme/x")), state
 
 
 def test_a_shards_bytes_are_all_those_of_its_files(monkeypatch: pytest.MonkeyPatch) -> None:

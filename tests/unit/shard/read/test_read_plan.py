@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
+from support.s3.opened import bucket_of
 
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.shard.read import rows
@@ -79,7 +80,7 @@ def test_no_permission_may_mean_that_there_is_no_shard(monkeypatch: pytest.Monke
         def get_object(self, **_: Any) -> Any:
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No"}}, "GetObject")
 
-    monkeypatch.setattr(rows, "s3_client", lambda _: Denying())
+    monkeypatch.setattr(rows, "open_store", lambda _, at: bucket_of(Denying(), at.bucket))
     spark: Any = None
     with pytest.raises(S3Error) as caught:
         rows.read_shard(spark, AwsConnection(), parse_location("s3://acme/orders"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
+from support.s3.opened import state_of
 from support.shard.states import batch, column
 
 from dbt.adapters.mzs3.errors import S3Error, ShardError
@@ -27,7 +28,7 @@ KEY = "shards/orders/_shard.json"
 def store(client: Any, monkeypatch: pytest.MonkeyPatch) -> StateStore:
     monkeypatch.setattr(state_store, "pause", lambda _: None)
     monkeypatch.setattr(prefix, "_PAUSE_S", 0)
-    return StateStore(client, LOCATION)
+    return state_of(client, LOCATION)
 
 
 def with_batch(state: ShardState, name: str = "x") -> ShardState:
@@ -131,14 +132,14 @@ def test_writers_at_once_lose_nothing(client: Any) -> None:
         return answer
 
     client.put_object, client.get_object = alone(client.put_object), alone(client.get_object)
-    StateStore(client, LOCATION).create(NEW)
+    state_of(client, LOCATION).create(NEW)
 
     def write(number: int) -> None:
-        StateStore(client, LOCATION).change(lambda state: with_batch(state, f"n{number}"))
+        state_of(client, LOCATION).change(lambda state: with_batch(state, f"n{number}"))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(8)))
-    found = StateStore(client, LOCATION).read()
+    found = state_of(client, LOCATION).read()
     assert found is not None
     names = {file.name for one in found.state.batches for file in one.files}
     assert names == {f"n{number}" for number in range(8)}
@@ -326,4 +327,4 @@ def test_a_refusal_names_the_permission(
 
 def test_a_bucket_that_is_none_is_an_error(client: Any) -> None:
     with pytest.raises(S3Error, match="NoSuchBucket"):
-        StateStore(client, parse_location("s3://nobody/x")).read()
+        state_of(client, parse_location("s3://nobody/x")).read()

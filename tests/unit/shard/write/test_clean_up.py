@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
@@ -25,13 +26,13 @@ OURS, THEIRS = "orders/batches/5-ours/", "orders/batches/5-theirs/"
 @pytest.fixture
 def prefix(client: Any, monkeypatch: pytest.MonkeyPatch) -> Prefix:
     monkeypatch.setattr(reaper, "_QUIET_S", 0.0)
-    return Prefix(client, parse_location("s3://acme/orders"))
+    return prefix_of(client, parse_location("s3://acme/orders"))
 
 
 def opened(prefix: Prefix, folder: str, part: int) -> PendingFile:
     key = f"{folder}part-{part:04d}-0001.parquet"
-    upload_id = prefix.client.create_multipart_upload(Bucket="acme", Key=key)["UploadId"]
-    sent = prefix.client.upload_part(
+    upload_id = prefix.store._client.create_multipart_upload(Bucket="acme", Key=key)["UploadId"]
+    sent = prefix.store._client.upload_part(
         Bucket="acme", Key=key, UploadId=upload_id, PartNumber=1, Body=b"x"
     )
     return PendingFile(part, 1, key, upload_id, (sent["ETag"],), 1, 1, "")
@@ -90,8 +91,8 @@ def test_where_there_were_no_uploads_none_are_looked_for(prefix: Prefix) -> None
     def denied(**_: Any) -> Any:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "Any")
 
-    prefix.client.create_multipart_upload = denied  # type: ignore[method-assign]
-    prefix.client.list_multipart_uploads = denied  # type: ignore[method-assign]
+    prefix.store._client.create_multipart_upload = denied  # type: ignore[method-assign]
+    prefix.store._client.list_multipart_uploads = denied  # type: ignore[method-assign]
     assert failed(prefix, []) == SAID
 
 
@@ -107,7 +108,7 @@ def test_what_something_else_has_written_stays_and_is_told(
 ) -> None:
     files = [opened(prefix, OURS, part) for part in range(3)]
     for file in files[::2]:
-        prefix.client.put_object(Bucket="acme", Key=file.key, Body=b"#")
+        prefix.store._client.put_object(Bucket="acme", Key=file.key, Body=b"#")
     monkeypatch.setattr(batch, "upload", lambda *_: (files, 3, 0))
     monkeypatch.setattr(batch, "speculates", lambda _: False)
     with pytest.raises(ShardError) as raised:
@@ -125,12 +126,12 @@ def test_what_can_not_be_cleaned_up_is_told(prefix: Prefix) -> None:
     def denied(**_: Any) -> Any:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "Any")
 
-    prefix.client.abort_multipart_upload = denied  # type: ignore[method-assign]
-    prefix.client.delete_object = denied  # type: ignore[method-assign]
+    prefix.store._client.abort_multipart_upload = denied  # type: ignore[method-assign]
+    prefix.store._client.delete_object = denied  # type: ignore[method-assign]
     said = failed(prefix, files)
     assert f"aborting the upload of s3://acme/{files[0].key} failed: AccessDenied" in said
     assert f"s3://acme/{files[0].key} may be left, which no reader sees" in said
-    prefix.client.create_multipart_upload = denied  # type: ignore[method-assign]
+    prefix.store._client.create_multipart_upload = denied  # type: ignore[method-assign]
     said = failed(prefix, None)
     assert f"Open uploads may be left below s3://acme/{OURS}" in said
     assert "a lifecycle rule of the bucket" in said
@@ -172,14 +173,14 @@ def test_a_run_that_succeeds_aborts_what_lost_attempts_have_open(
 
 def test_what_lost_attempts_leave_of_a_run_that_fails_is_told(prefix: Prefix) -> None:
     files, lost = [opened(prefix, OURS, 0)], opened(prefix, OURS, 0)
-    abort = prefix.client.abort_multipart_upload
+    abort = prefix.store._client.abort_multipart_upload
 
     def denied_of_lost(**request: Any) -> Any:
         if request["UploadId"] == lost.upload_id:
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "Any")
         return abort(**request)
 
-    prefix.client.abort_multipart_upload = denied_of_lost  # type: ignore[method-assign]
+    prefix.store._client.abort_multipart_upload = denied_of_lost  # type: ignore[method-assign]
     said = failed(prefix, files)
     assert said.startswith(f"{SAID}. looking for open uploads to abort failed: AccessDenied")
     assert "aws s3api list-multipart-uploads" in said

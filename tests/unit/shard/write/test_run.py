@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from support.s3.opened import bucket_of, state_of
 from support.shard.states import batch, column
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, new_shard
-from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
+from dbt.adapters.mzs3.shard.state.store import UnknownWriteError
 from dbt.adapters.mzs3.shard.write import job
 from dbt.adapters.mzs3.shard.write.batch import BatchWriter
 from dbt.adapters.mzs3.shard.write.job import PersistResult
@@ -28,7 +29,7 @@ class Frame:
 @pytest.fixture
 def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     for name, fake in {
-        "s3_client": lambda _: client,
+        "open_store": lambda _, at: bucket_of(client, at.bucket),
         "pause": lambda _: None,
         "checked_frame": lambda *_: Frame,
         "type_problems": lambda *_: {},
@@ -36,7 +37,7 @@ def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(job, name, fake)
     monkeypatch.setattr(job, "evolve_shard", lambda _, before: before)
     monkeypatch.setattr(job, "write_batch", written)
-    StateStore(client, LOCATION).create(new_shard([column(0, "a")]))
+    state_of(client, LOCATION).create(new_shard([column(0, "a")]))
     return client
 
 
@@ -62,7 +63,7 @@ def files(client: Any) -> list[str]:
 
 
 def names(client: Any) -> frozenset[str]:
-    found = StateStore(client, LOCATION).read()
+    found = state_of(client, LOCATION).read()
     assert found is not None
     return found.state.file_names
 
@@ -71,7 +72,7 @@ class Others:
     """Other runs that change the shard while this one writes, so many times."""
 
     def __init__(self, client: Any, times: int) -> None:
-        self.store, self.times = StateStore(client, LOCATION), times
+        self.store, self.times = state_of(client, LOCATION), times
 
     def __call__(self, writer: BatchWriter, empty: ShardBatch, *_: Any) -> ShardBatch:
         made = written(writer, empty)

@@ -13,17 +13,19 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from support.s3.faulty import demanding_conditions
 
-from dbt.adapters.mzs3.source.executor import after_commit
 from dbt.adapters.mzs3.source.executor.after_commit import AfterSpec, act_on
 from dbt.adapters.mzs3.store import client as client_module
+from dbt.adapters.mzs3.store import s3 as store_s3
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
 
 CONNECTION = AwsConnection(
     "lake", region="us-east-1", access_key_id="AKIAEXAMPLE", secret_access_key="the-secret-key"
 )
-TAG = AfterSpec(CONNECTION, "lake", "in/", "tag", (("mzs3-ingested", "17"),))
-MOVE = AfterSpec(CONNECTION, "lake", "in/", "move", (), "attic", "old/")
-DELETE = AfterSpec(CONNECTION, "lake", "in/", "delete")
+LAKE = S3Location("lake", "in/")
+TAG = AfterSpec(CONNECTION, LAKE, "tag", (("mzs3-ingested", "17"),))
+MOVE = AfterSpec(CONNECTION, LAKE, "move", (), S3Location("attic", "old/"))
+DELETE = AfterSpec(CONNECTION, LAKE, "delete")
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_a_move_destroys_nothing_at_the_target(s3: Any) -> None:
     assert act(MOVE, one) == [("moved", None)]
     assert act(MOVE, put(s3, "in/a.csv", b"id\n2\n")) == [("left", says)]
     uri, etag = put(s3, "in2/a.csv")
-    assert act(replace(MOVE, prefix="in2/"), (uri, etag)) == [("left", says)]
+    assert act(replace(MOVE, location=S3Location("lake", "in2/")), (uri, etag)) == [("left", says)]
 
 
 def test_a_target_that_demands_conditions_takes_a_move(
@@ -112,7 +114,7 @@ def test_a_target_that_demands_conditions_takes_a_move(
         pytest.skip("this version of boto3 knows no condition of a copy")
     one = put(s3, "in/a.csv")
     demanding = demanding_conditions(client_module.s3_client(CONNECTION))
-    monkeypatch.setattr(after_commit, "s3_client", lambda _: demanding)
+    monkeypatch.setattr(store_s3, "s3_client", lambda _: demanding)
     assert act(MOVE, one) == [("moved", None)]
     assert (keys(s3, "lake"), keys(s3, "attic")) == ([], ["old/a.csv"])
 
@@ -156,7 +158,7 @@ def test_a_target_that_is_taken_at_the_last_moment_is_not_replaced(
 def test_a_large_object_that_changes_while_it_is_copied_is_left_alone(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(after_commit, "_ONE_COPY_BYTES", 0)
+    monkeypatch.setattr(store_s3, "_ONE_COPY_BYTES", 0)
     one = put(s3, "in/a.csv", b"x" * (9 * 1024 * 1024))
 
     refuse(monkeypatch, "UploadPartCopy", "PreconditionFailed")
@@ -170,7 +172,7 @@ def test_a_large_object_that_changes_while_it_is_copied_is_left_alone(
 
 def test_a_target_that_is_not_there_is_no_reason_to_take_the_object_for_moved(s3: Any) -> None:
     one = put(s3, "in/a.csv")
-    ((state, why),) = act(replace(MOVE, target_bucket="no-such"), one)
+    ((state, why),) = act(replace(MOVE, target=S3Location("no-such", "old/")), one)
     assert state == "waiting"
     assert why is not None
     assert why.startswith("after_commit: move of s3://lake/in/a.csv failed: NoSuchBucket: ")
@@ -178,7 +180,7 @@ def test_a_target_that_is_not_there_is_no_reason_to_take_the_object_for_moved(s3
 
 
 def test_a_large_object_is_moved_in_parts(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(after_commit, "_ONE_COPY_BYTES", 0)
+    monkeypatch.setattr(store_s3, "_ONE_COPY_BYTES", 0)
     one = put(s3, "in/a.csv", b"x" * (9 * 1024 * 1024), ContentType="text/csv")
     assert act(MOVE, one) == [("moved", None)]
     moved = s3.head_object(Bucket="attic", Key="old/a.csv")
@@ -265,4 +267,4 @@ def before(monkeypatch: pytest.MonkeyPatch, action: str, do: Any) -> None:
         client.meta.events.register(f"before-call.s3.{action}", do)
         return client
 
-    monkeypatch.setattr(after_commit, "s3_client", watched)
+    monkeypatch.setattr(store_s3, "s3_client", watched)

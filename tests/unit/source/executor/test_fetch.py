@@ -4,6 +4,7 @@ import gzip
 from datetime import datetime, timezone
 
 import pytest
+from support.s3.opened import bucket_of
 from support.source.fetched_objects import (
     BUCKET,
     CONNECTION,
@@ -323,7 +324,7 @@ def test_the_listing_has_what_the_pattern_takes_below_the_location(s3):
     head = s3.head_object(Bucket=BUCKET, Key="orders/1.csv")
     assert batch.column("etag")[0].as_py() == head["ETag"].strip('"')
     assert batch.column("last_modified")[0].as_py() == head["LastModified"]
-    assert [len(page) for page in iter_pages(s3, LOCATION, "**")] == [3]
+    assert [len(page) for page in iter_pages(bucket_of(s3, "acme-raw"), LOCATION, "**")] == [3]
 
 
 def test_only_keys_under_the_literal_prefix_are_listed(s3):
@@ -332,7 +333,7 @@ def test_only_keys_under_the_literal_prefix_are_listed(s3):
         "before-parameter-build.s3.ListObjectsV2", lambda params, **_: asked.append(params)
     )
     put(s3, "2024/1.csv", b"")
-    assert len(list(iter_pages(s3, LOCATION, "2024/*.csv"))) == 1
+    assert len(list(iter_pages(bucket_of(s3, "acme-raw"), LOCATION, "2024/*.csv"))) == 1
     assert [params["Prefix"] for params in asked] == ["orders/2024/"]
 
 
@@ -342,7 +343,10 @@ def test_a_listing_of_several_pages(s3):
     )
     for name in ("1.csv", "2.csv", "3.txt", "4.txt", "5.csv"):
         put(s3, name, b"")
-    pages = [[found.key for found in page] for page in iter_pages(s3, LOCATION, "*.csv")]
+    pages = [
+        [found.key for found in page]
+        for page in iter_pages(bucket_of(s3, "acme-raw"), LOCATION, "*.csv")
+    ]
     assert pages == [["orders/1.csv", "orders/2.csv"], ["orders/5.csv"]]
 
 
@@ -358,7 +362,7 @@ def test_a_bucket_that_is_not_there(s3):
         "the profile, or make the bucket: dbt-mzs3 makes none"
     )
     with pytest.raises(S3Error, match=says):
-        list(iter_pages(s3, location, "**"))
+        list(iter_pages(bucket_of(s3, location.bucket), location, "**"))
     with pytest.raises(ExecutorError) as raised:
         list(list_objects(CONNECTION, location, "**")(iter([EVERYTHING])))
     assert raised.value.message == says

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.s3.opened import bucket_of
 from support.source.fields import DIALECT
 
 from dbt.adapters.mzs3.errors import ExecutorError
@@ -33,6 +34,7 @@ from dbt.adapters.mzs3.source.executor.ranges import (
     survey_of,
 )
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
 
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
 COLUMNS = (Column("a", "string"), Column("b", "string"))
@@ -64,7 +66,7 @@ def spec(header: tuple[str, ...] | None = HEADER, **changes: Any) -> FetchSpec:
     known: dict[str, Any] = {"compression": "by_suffix", "dialect": DIALECT, **changes}
     return FetchSpec(
         connection=AwsConnection(),
-        bucket="b",
+        location=S3Location("b", ""),
         source="lake.orders",
         header=header,
         columns=COLUMNS,
@@ -81,7 +83,9 @@ def serve() -> Iterator[Any]:
 
         def use(data: bytes) -> OneObject:
             served = OneObject(data)
-            patch.setattr(stored_object, "recent_s3_client", lambda _: served)
+            patch.setattr(
+                stored_object, "recent_store", lambda _, at: bucket_of(served, at.bucket)
+            )
             return served
 
         yield use
@@ -106,7 +110,7 @@ def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, An
         for index, start in enumerate(starts)
     ]
     quote = b"" if spec.format == "jsonl" else spec.dialect.quote.encode()
-    read = read_ranges(spec.connection, spec.source, spec.bucket, quote)
+    read = read_ranges(spec.connection, spec.source, spec.location, quote)
     blocks = list(read(iter([pa.RecordBatch.from_pylist(cut)])))
     texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
     plans = plan_ranges([survey_of(text) for text in texts])

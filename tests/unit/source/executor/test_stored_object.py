@@ -7,6 +7,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.s3.opened import bucket_of
 
 from dbt.adapters.mzs3.formats.read.compression import _decompressed
 from dbt.adapters.mzs3.formats.read.object_error import GONE, NOT_READ, ObjectError
@@ -62,7 +63,7 @@ def partial(start, end, status=206):
 
 
 def read_all(client, pauses, etag=None):
-    reader = ObjectReader(client, "b", "k", etag, pause=pauses.append)
+    reader = ObjectReader(bucket_of(client, "b"), "k", etag, pause=pauses.append)
     found = b""
     while data := reader.read(1000):
         found += data
@@ -156,7 +157,7 @@ def test_a_span_is_not_another_part_of_the_object():
     answer = {"Body": Body(DATA[300:600], 300, None), "ETag": '"e1"', "ContentLength": 300}
     store.get_object = lambda **_: {**answer, **partial(300, 600)}
     with pytest.raises(ObjectError, match="Content-Range bytes 300-599/1024"):
-        ObjectReader(store, "b", "k", span=(0, 300)).read(1000)
+        ObjectReader(bucket_of(store, "b"), "k", span=(0, 300)).read(1000)
 
 
 def test_a_part_shorter_than_asked_for_is_not_the_end():
@@ -187,7 +188,7 @@ def test_it_gives_up_without_progress():
     client, pauses = Client([300] + [0] * 99, TIMEOUT), []
     with pytest.raises(ObjectError) as raised:
         read_all(client, pauses)
-    assert raised.value.text("b", "k", "lake.orders") == (
+    assert raised.value.text("s3://b/k", "lake.orders") == (
         "lake.orders: object s3://b/k: reading it from byte 300 failed: Read timeout on endpoint "
         'URL: "http://127.0.0.1". Nothing of it was kept; run again'
     )
@@ -229,7 +230,7 @@ def test_what_an_object_is_not_read_for(code, cause, says):
     with pytest.raises(ObjectError) as raised:
         read_all(Refusing(refused), [], etag="e1")
     assert raised.value.cause == cause
-    assert says in raised.value.text("b", "k", "lake.orders")
+    assert says in raised.value.text("s3://b/k", "lake.orders")
 
 
 def test_an_endpoint_that_does_not_answer():

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.s3.opened import bucket_of
 
 from dbt.adapters.mzs3.source.executor import listing
 from dbt.adapters.mzs3.source.executor.listing import (
@@ -89,27 +90,40 @@ def keys_of(pages):
 def test_pieces_list_what_a_whole_listing_does(names, marks, page, heeds_start):
     store = Store([f"orders/{name}" for name in names], page, heeds_start=heeds_start)
     pieces = cut([f"orders/{mark}" for mark in marks], 3)
-    listed = [keys_of(iter_pages(store, LOCATION, "**", piece)) for piece in pieces]
-    assert list(itertools.chain(*listed)) == keys_of(iter_pages(store, LOCATION, "**"))
-    first = first_page(store, LOCATION, "**")
-    rest = [] if first.end is None else iter_pages(store, LOCATION, "**", KeyRange(first.end))
+    listed = [
+        keys_of(iter_pages(bucket_of(store, "acme-raw"), LOCATION, "**", piece))
+        for piece in pieces
+    ]
+    assert list(itertools.chain(*listed)) == keys_of(
+        iter_pages(bucket_of(store, "acme-raw"), LOCATION, "**")
+    )
+    first = first_page(bucket_of(store, "acme-raw"), LOCATION, "**")
+    rest = (
+        []
+        if first.end is None
+        else iter_pages(bucket_of(store, "acme-raw"), LOCATION, "**", KeyRange(first.end))
+    )
     assert [one.key for one in first.objects] + keys_of(rest) == list(itertools.chain(*listed))
 
 
 def test_a_piece_is_listed_from_its_first_key_to_the_page_with_its_last():
     store = Store([f"orders/{n:02}" for n in range(20)])
-    found = keys_of(iter_pages(store, LOCATION, "**", KeyRange("orders/04", "orders/09")))
+    found = keys_of(
+        iter_pages(
+            bucket_of(store, "acme-raw"), LOCATION, "**", KeyRange("orders/04", "orders/09")
+        )
+    )
     assert found == [f"orders/{n:02}" for n in range(5, 10)]
     assert len(store.asked) == 2
-    assert store.asked[0] == {"Prefix": "orders/", "MaxKeys": 1000, "StartAfter": "orders/04"}
+    assert store.asked[0] == {"Prefix": "orders/", "StartAfter": "orders/04"}
 
 
 def test_the_first_page_says_how_to_go_on():
     store = Store(["orders/2024/1.csv", "orders/2024/2.csv", "orders/2025/1.csv", "orders/x.csv"])
-    page = first_page(store, LOCATION, "*/1.csv")
+    page = first_page(bucket_of(store, "acme-raw"), LOCATION, "*/1.csv")
     assert [one.key for one in page.objects] == ["orders/2024/1.csv", "orders/2025/1.csv"]
     assert (page.end, page.in_order, page.folders) == ("orders/2025/1.csv", True, 2)
-    last = first_page(store, LOCATION, "**", after="orders/2024/1.csv")
+    last = first_page(bucket_of(store, "acme-raw"), LOCATION, "**", after="orders/2024/1.csv")
     assert (len(last.objects), last.end) == (3, None)
     assert len(store.asked) == 2
 
@@ -117,10 +131,12 @@ def test_the_first_page_says_how_to_go_on():
 def test_an_empty_first_page_need_not_be_the_last():
     store = Store(["orders/1", "orders/2"])
     store.paginate = lambda **_: iter([{"IsTruncated": True, "NextContinuationToken": "t"}])
-    page = first_page(store, LOCATION, "**")
+    page = first_page(bucket_of(store, "acme-raw"), LOCATION, "**")
     assert (page.objects, page.end, page.in_order) == ([], "", True)
     del store.paginate
-    assert keys_of(iter_pages(store, LOCATION, "**", KeyRange(page.end))) == [
+    assert keys_of(
+        iter_pages(bucket_of(store, "acme-raw"), LOCATION, "**", KeyRange(page.end))
+    ) == [
         "orders/1",
         "orders/2",
     ]
@@ -130,12 +146,14 @@ def test_an_empty_first_page_need_not_be_the_last():
 def test_a_store_that_lists_in_no_order_is_seen_to():
     store = Store(["orders/2", "orders/1", "orders/3"])
     store.keys = ["orders/2", "orders/1", "orders/3"]
-    assert not first_page(store, LOCATION, "**").in_order
+    assert not first_page(bucket_of(store, "acme-raw"), LOCATION, "**").in_order
 
 
 def test_tasks_list_all_pieces_of_theirs_with_one_client(monkeypatch):
     store, made = Store([f"orders/{n:02}" for n in range(9)]), []
-    monkeypatch.setattr(listing, "s3_client", lambda _: made.append(1) or store)
+    monkeypatch.setattr(
+        listing, "open_store", lambda *_: made.append(1) or bucket_of(store, "acme-raw")
+    )
     pieces = {"after": [None, "orders/03"], "last": ["orders/01", "orders/06"]}
     found = list(list_objects(None, LOCATION, "**")(iter([pa.record_batch(pieces)])))
     assert [key for batch in found for key in batch.column("key").to_pylist()] == [
@@ -156,7 +174,7 @@ YEARS = [f"orders/{y}/{m:02}/{n}" for y in (2024, 2025) for m in (1, 2, 3) for n
 
 
 def folders(store, wanted, after="orders/2024/01/2", **how):
-    return folders_after(store, "acme-raw", "orders/", after, wanted, **how)
+    return folders_after(bucket_of(store, "acme-raw"), LOCATION, after, wanted, **how)
 
 
 def test_folders_of_one_level_are_asked_for_page_by_page():

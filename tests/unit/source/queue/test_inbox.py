@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.source.queue import inbox as queue_inbox
 from dbt.adapters.mzs3.source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.source.queue.messages import Kind
 from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.store import s3 as store_s3
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 
@@ -286,7 +287,7 @@ def test_a_missing_bucket_is_an_error_and_costs_no_message(post: Post) -> None:
 def test_an_object_that_can_not_be_looked_at_names_the_permissions(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = queue_inbox.s3_client
+    make = store_s3.s3_client
 
     def refusing(connection: AwsConnection) -> Any:
         def answer(model: Any, **_: Any) -> None:
@@ -296,7 +297,7 @@ def test_an_object_that_can_not_be_looked_at_names_the_permissions(
         client.meta.events.register("before-call.s3.HeadObject", answer)
         return client
 
-    monkeypatch.setattr(queue_inbox, "s3_client", refusing)
+    monkeypatch.setattr(store_s3, "s3_client", refusing)
     post.send(message(record("orders/a.csv")))
     with pytest.raises(S3Error) as raised, post.open() as inbox:
         inbox.receive()

@@ -16,24 +16,16 @@ from dbt.adapters.mzs3.export.commit.intent import (
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, require_empty, to_json
-from dbt.adapters.mzs3.store.conditions import is_amazon_s3
 from dbt.adapters.mzs3.store.failures import (
-    CONFLICT_CODES,
-    UNMET_CODES,
-    AwsFailure,
+    ConflictError,
+    MissingError,
+    PreconditionFailedError,
+    StoreError,
     describe,
-    error_code,
-    is_missing,
     on_condition,
-    permission_of,
 )
-from dbt.adapters.mzs3.store.prefix import (
-    ListedObject,
-    Prefix,
-    abort_all,
-    delete_all,
-    map_concurrently,
-)
+from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, delete_all, map_concurrently
+from dbt.adapters.mzs3.store.store import ListedObject
 from dbt.adapters.mzs3.text import bulleted
 from dbt.adapters.mzs3.upload.pending import (
     KnownEtags,
@@ -56,7 +48,7 @@ class Effects:
         self.refusal: str | None = None
         """Why an upload could not be completed, and never will be."""
         self._refused_key: str | None = None  # the key that the refusal is about
-        self.known = KnownEtags(is_amazon=is_amazon_s3(prefix))
+        self.known = KnownEtags(prefix.store.traits)
         self._taken: set[str] = set()  # the keys of others' objects
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
@@ -125,10 +117,10 @@ class Effects:
         except TakenError as exc:
             self.refusal, self._refused_key = str(exc), exc.key
             return False
-        except AwsFailure as exc:
+        except StoreError as exc:
             # Of the requests in there, only this one changes the upload; the others read.
-            asked = getattr(exc, "operation_name", "")
-            if asked != "CompleteMultipartUpload" or not was_surely_refused(exc):
+            is_of_upload = exc.operation == "CompleteMultipartUpload"
+            if not is_of_upload or not was_surely_refused(exc):
                 raise
             doing = f"completing the upload of {self._prefix.uri_of(file.key)}"
             self.refusal, self._refused_key = describe(exc, doing, self._prefix.permissions), None
@@ -144,8 +136,8 @@ class Effects:
     def _abort_refused(self, file: PendingFile) -> None:
         try:
             self._prefix.abort(file.key, file.upload_id)
-        except AwsFailure as exc:
-            aborting = describe(exc, "aborting it", permission_of(exc))
+        except StoreError as exc:
+            aborting = describe(exc, "aborting it", exc.permission)
             raise CopyError(f"{self.refusal}; {aborting}") from exc
 
     def is_visible(self) -> bool:
@@ -167,12 +159,10 @@ class Effects:
         and whose commit another one has finished, may come back this late.
         """
         body, before = to_json(self.pending.manifest), self.pending.replaces
-        condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before}
+        write = partial(self._prefix.write, MANIFEST, body)
         try:
-            on_condition(partial(self._prefix.write, MANIFEST, body), **condition)
-        except AwsFailure as exc:
-            if error_code(exc) not in UNMET_CODES | CONFLICT_CODES and not is_missing(exc):
-                raise
+            on_condition(write, if_absent=before is None, if_version=before)
+        except (PreconditionFailedError, ConflictError, MissingError) as exc:
             return self._is_written_despite(exc)
         return True
 
@@ -203,7 +193,7 @@ class Effects:
             return []
         try:
             named = _keys_of(_parsed(self._prefix.read(MANIFEST)))
-        except AwsFailure as exc:
+        except StoreError as exc:
             return [describe(exc, f"reading {self._prefix.uri}{MANIFEST}", "s3:GetObject")]
         stale = [key for key in self.pending.stale if key not in named]
         return delete_all(self._prefix, stale)
@@ -223,7 +213,7 @@ class Effects:
             named = _keys_of(_parsed(self._prefix.read(MANIFEST)))
             files = {file.key: file for file in self.pending.files if file.key not in named}
             visible = [found for found in self._prefix.objects() if found.key in files]
-        except AwsFailure as exc:
+        except StoreError as exc:
             doing = f"reading {self._prefix.uri}"
             return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
         visible = [found for found in visible if found.size == files[found.key].bytes]
@@ -255,7 +245,7 @@ def _parsed(manifest: bytes | None) -> Mapping[str, Any]:
 
 def _keys_of(manifest: Mapping[str, Any]) -> set[str]:
     """The keys of a manifest's files, which may name the bucket by an access point."""
-    return {url.removeprefix("s3://").partition("/")[2] for url in _named_by(manifest)}
+    return {url.partition("://")[2].partition("/")[2] for url in _named_by(manifest)}
 
 
 def _named_by(manifest: Mapping[str, Any]) -> dict[str, Any]:

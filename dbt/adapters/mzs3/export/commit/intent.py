@@ -16,15 +16,13 @@ from typing import Any, Literal, get_args
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.store.conditions import note_comparing
 from dbt.adapters.mzs3.store.failures import (
-    CONFLICT_CODES,
-    UNKNOWN_CONDITION_CODES,
-    UNMET_CODES,
-    AwsFailure,
+    ConflictError,
+    MissingError,
+    NotSupportedError,
+    PreconditionFailedError,
+    StoreError,
     describe,
-    error_code,
-    is_missing,
     on_condition,
-    permission_of,
 )
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
@@ -145,7 +143,7 @@ class StaleFilesError(CopyError):
 
 
 def read_intent(prefix: Prefix) -> Version | None:
-    """The intent at a location, if any; raises AwsFailure, and ValueError for other content."""
+    """The intent at a location, if any; raises StoreError, and ValueError for other content."""
     found = prefix.read_version(COMMITTING)
     if found is None:
         return None
@@ -170,7 +168,7 @@ def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
     """
     try:
         version = read_intent(prefix)
-    except (*AwsFailure, ValueError) as exc:
+    except (StoreError, ValueError) as exc:
         # An export needs no right to read; where there is no intent, there is nothing to know.
         key = prefix.key(COMMITTING)
         if keep or prefix.find(key) is None:
@@ -186,22 +184,23 @@ def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
 def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None) -> Version:
     """Write the intent by compare-and-set over `instead_of`, or where there is none.
 
-    Raises ChangedError if something else was there, AwsFailure if the change was not made, and
+    Raises ChangedError if something else was there, StoreError if the change was not made, and
     UnansweredError if that is not known.
     """
     body = intent.to_json()
-    condition = {"IfMatch": instead_of.etag} if instead_of else {"IfNoneMatch": "*"}
+    etag = instead_of.etag if instead_of else None
     try:
-        written = on_condition(partial(prefix.write, COMMITTING, body), **condition)
+        write = partial(prefix.write, COMMITTING, body)
+        written = on_condition(write, if_absent=etag is None, if_version=etag)
         return Version.of(intent, body, written)
-    except AwsFailure as exc:
-        # S3 may refuse a change that it has made, where boto3 has sent the request twice.
-        was_refused = error_code(exc) in UNMET_CODES | CONFLICT_CODES or is_missing(exc)
+    except StoreError as exc:
+        # S3 may refuse a change that it has made, where the request was sent twice.
+        was_refused = isinstance(exc, (PreconditionFailedError, ConflictError, MissingError))
         if not was_refused and was_surely_refused(exc):
             raise
         try:
             found = prefix.read_version(COMMITTING)
-        except AwsFailure as second:
+        except StoreError as second:
             raise UnansweredError(second) from exc
         if found is not None and found[0] == body:
             return Version.of(intent, *found)
@@ -219,19 +218,20 @@ def probe_comparing(prefix: Prefix, version: Version) -> bool:
     They write the intent that is there. Where the store accepts them, the last of two runs gets
     the location. A certain answer is kept for later commits of this process.
     """
-    body, answers = version.intent.to_json(), list[str | None]()
-    for condition in ({"IfNoneMatch": "*"}, {"IfMatch": _ETAG_OF_NONE}):
+    body, answers = version.intent.to_json(), list[StoreError | None]()
+    for condition in ({"if_absent": True}, {"if_version": _ETAG_OF_NONE}):
         try:
             prefix.write(COMMITTING, body, **condition)
-        except AwsFailure as exc:
-            answers.append(error_code(exc))
+        except StoreError as exc:
+            answers.append(exc)
         else:
             answers.append(None)
     # Without an answer, or the right to compare, assume that it does.
-    compares = not {None, *UNKNOWN_CONDITION_CODES}.intersection(answers)
+    unknown = any(isinstance(answer, NotSupportedError) for answer in answers)
+    compares = not unknown and None not in answers
     # The first write may succeed because another run has removed the intent meanwhile.
-    heedless = answers[1] is None or any(answer in UNKNOWN_CONDITION_CODES for answer in answers)
-    if heedless or {*answers} <= UNMET_CODES:
+    heedless = answers[1] is None or unknown
+    if heedless or all(isinstance(answer, PreconditionFailedError) for answer in answers):
         note_comparing(prefix, compares)
     return compares
 
@@ -239,17 +239,18 @@ def probe_comparing(prefix: Prefix, version: Version) -> bool:
 def close_intent(
     prefix: Prefix, version: Version, writer: str, used: UsedNames, *, deletes: bool
 ) -> None:
-    """Free the location for the next commit; raises ChangedError or AwsFailure.
+    """Free the location for the next commit; raises ChangedError or StoreError.
 
     The object stays, closed, to remember names, and where the store does not compare before it
     deletes (`deletes`), as a deletion without a condition could hit a later run's intent.
     """
     if deletes and used == NO_NAMES:
         try:
-            prefix.delete(prefix.key(COMMITTING), IfMatch=version.etag)
-        except AwsFailure as exc:
-            if error_code(exc) in UNMET_CODES or is_missing(exc):
-                return  # removed by the first of two requests; or another run's by now
+            prefix.delete(prefix.key(COMMITTING), if_version=version.etag)
+        except (PreconditionFailedError, MissingError):
+            return  # removed by the first of two requests; or another run's by now
+        except StoreError:
+            pass
         else:
             return
     closed = replace(version.intent, state="closed", pending=None, written_by=writer, used=used)
@@ -259,18 +260,16 @@ def close_intent(
 def describe_failure(exc: BaseException, doing: str) -> str:
     """One line for users, with the missing permission if there is one."""
     cause = exc.cause if isinstance(exc, UnansweredError) else exc
-    if isinstance(cause, AwsFailure):
-        return describe(cause, doing, permission_of(cause))
+    if isinstance(cause, StoreError):
+        return describe(cause, doing, cause.permission)
     return f"{doing} failed: {exc}"
 
 
 def was_surely_refused(exc: Exception) -> bool:
     """Whether S3 refused the first attempt of a request, so that it has no effect."""
-    answer = getattr(exc, "response", None) or {}
-    about = answer.get("ResponseMetadata", {})
-    status = int(about.get("HTTPStatusCode", 500))
-    is_refusal = status < 500 and status != _CONFLICT
-    return is_refusal and int(about.get("RetryAttempts", 0)) == 0
+    if not isinstance(exc, StoreError) or exc.retries:
+        return False
+    return 0 < exc.status < 500 and exc.status != _CONFLICT
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def read_existing(prefix: Prefix) -> Existing | None:
     try:
         manifest = json.loads(content)
         existing = Existing(found.etag, manifest, prefix.location.prefix)
-        mine = f"s3://{prefix.location.bucket}/{prefix.location.prefix}"
+        mine = prefix.uri
         if not all(entry["url"].startswith(mine) for entry in manifest["entries"]):
             raise ValueError("it names files elsewhere")
         if manifest["author"]["name"] != "dbt-mzs3":

@@ -30,7 +30,7 @@ from dbt.adapters.mzs3.store.conditions import (
     seen_comparing,
     store_conditions,
 )
-from dbt.adapters.mzs3.store.failures import AwsFailure, describe, explained, is_missing
+from dbt.adapters.mzs3.store.failures import MissingError, StoreError, describe, explained
 from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.text import bulleted
 from dbt.adapters.mzs3.upload.destination import prove_deleting, prove_writing
@@ -133,10 +133,10 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
     def listed(upload: tuple[str, str]) -> OpenUpload | None:
         """The upload with the parts that S3 has of it; None if it is gone."""
         try:
-            return OpenUpload(upload[1], prefix.parts_of(*upload))
-        except AwsFailure as exc:
-            if is_missing(exc):
-                return None
+            return OpenUpload(upload[1], prefix.store.parts(*upload))
+        except MissingError:
+            return None
+        except StoreError as exc:
             doing = f"listing what is uploaded of {prefix.uri_of(upload[0])}"
             raise S3Error(describe(exc, doing, "s3:ListMultipartUploadParts")) from exc
 
@@ -195,7 +195,7 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
                 f"what an earlier run left at {prefix.uri} could not be removed:"
                 f"{bulleted(exc.leftovers)}\nThe next run to this location tries again"
             ) from exc
-        except (UnansweredError, CopyError, *AwsFailure) as exc:
+        except (UnansweredError, CopyError, StoreError) as exc:
             doing = f"ending the commit of an earlier run at {prefix.uri}"
             raise CopyError(describe_failure(exc, doing)) from exc
         except ValueError as exc:

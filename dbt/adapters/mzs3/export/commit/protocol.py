@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.store.failures import AwsFailure, is_denied
+from dbt.adapters.mzs3.store.failures import PermissionDeniedError, StoreError
 from dbt.adapters.mzs3.store.prefix import Prefix
 
 _GONE = (
@@ -142,7 +142,7 @@ class Commit:
         """Roll another run's commit forward, else back; whether the export is visible now.
 
         Raises ChangedError if yet another run goes on with it, CommitError if it can't be rolled
-        back yet, StaleFilesError, UnansweredError, and AwsFailure.
+        back yet, StaleFilesError, UnansweredError, and StoreError.
         """
         state = self._held.intent.state
         if state == "open":
@@ -218,7 +218,7 @@ class Commit:
     def _require_held(self) -> None:
         try:
             found = read_intent(self._prefix)
-        except AwsFailure:
+        except StoreError:
             return  # an export can do without the right to read
         if found is None or found.intent != self._held.intent:
             raise self._is_taken()
@@ -235,12 +235,12 @@ class Commit:
     def _decide_forward(self) -> None:
         try:
             self._change("forward")
-        except (UnansweredError, *AwsFailure) as exc:
+        except (UnansweredError, StoreError) as exc:
             # To compare takes s3:GetObject. Without it, a run goes on if S3 has confirmed each
             # completion to it; a file that is only there may be another run's (docs/commit.md).
             cause = exc.cause if isinstance(exc, UnansweredError) else exc
             certain = self.pending.replaces is None and self._effects.has_completed_all
-            if not (is_denied(cause) and certain):
+            if not (isinstance(cause, PermissionDeniedError) and certain):
                 raise
 
     def _decide_for_another(self) -> None:
@@ -262,7 +262,7 @@ class Commit:
                 problems = []
             else:
                 return True
-        except (UnansweredError, *AwsFailure) as second:
+        except (UnansweredError, StoreError) as second:
             problems = (
                 self._abort_undecided(second)
                 if self._state.version
@@ -326,7 +326,9 @@ class Commit:
         cause = second.cause if isinstance(second, UnansweredError) else second
         text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
         # Once an upload is gone, or a name taken, no other run can go forward either.
-        aborted = self._effects.abort(but_taken=True) if is_denied(cause) else []
+        aborted = (
+            self._effects.abort(but_taken=True) if isinstance(cause, PermissionDeniedError) else []
+        )
         there = f"{self._prefix.uri}{COMMITTING}, and files that are there already"
         return [text, *aborted, f"{there}: {_NEXT_RUN}"]
 
@@ -410,7 +412,7 @@ class Commit:
             used = used.without(self._effects.names())
         try:
             close_intent(self._prefix, self._held, self._state.writer, used, deletes=self._deletes)
-        except (UnansweredError, *AwsFailure) as exc:
+        except (UnansweredError, StoreError) as exc:
             return [describe_failure(exc, f"removing {self._prefix.uri}{COMMITTING}")]
         except ChangedError:
             pass  # another run has come to the same end

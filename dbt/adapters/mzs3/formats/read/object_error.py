@@ -41,11 +41,11 @@ class ObjectError(Exception):
     def __post_init__(self) -> None:
         super().__init__(self.problem)
 
-    def text(self, bucket: str, key: str, source: str) -> str:
+    def text(self, uri: str, source: str) -> str:
         """The whole message, such as `lake.orders: object s3://b/k, line 3, byte 24: …`."""
         where = f", {self.place}" if self.place else ""
         stop = "" if self.problem.endswith("?") else "."
-        subject = f"{source}: object s3://{bucket}/{key}{where}"
+        subject = f"{source}: object {uri}{where}"
         return f"{subject}: {self.problem}{stop} {self.advice}"
 
     @property

@@ -19,8 +19,9 @@ from dbt.adapters.mzs3.shard.batch.read import (
 )
 from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import Type
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.opened import open_store
 
 COMPARED_DDL = "key string, compared bigint, differing map<int, bigint>"
 _SCHEMA = pa.schema(
@@ -70,7 +71,7 @@ def _differing(values: pa.Array, others: pa.Array, kind: Type) -> int:
 
 
 def compare_files(
-    connection: AwsConnection, bucket: str
+    connection: AwsConnection, location: S3Location
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over rows of FILES_SCHEMA: a row of COMPARED_DDL for each file.
 
@@ -79,9 +80,9 @@ def compare_files(
 
     def compare(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         require_version()
-        client = s3_client(connection)
+        store = open_store(connection, location)
         for row in (row for batch in listed for row in batch.to_pylist()):
-            with opened_file(client, bucket, row) as source:
+            with opened_file(store, location, row) as source:
                 found = compare_encodings(source)
             result = {**vars(found), "key": row["key"], "differing": [*found.differing.items()]}
             yield pa.RecordBatch.from_pylist([result], _SCHEMA)

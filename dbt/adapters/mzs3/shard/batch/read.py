@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,21 +26,18 @@ from dbt.adapters.mzs3.shard.batch.structured import nearest_doubles, unstored
 from dbt.adapters.mzs3.shard.batch.write import TRUSTED, layout_of
 from dbt.adapters.mzs3.shard.codec.decode import decoded_rows, values_of_datums
 from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension_name, wire_type
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
     READS_OBJECT,
-    UNMET_CODES,
-    AwsFailure,
+    MissingError,
+    PreconditionFailedError,
+    StoreError,
     describe,
-    error_code,
-    is_missing,
 )
-from dbt.adapters.mzs3.store.prefix import ListedObject
-from dbt.adapters.mzs3.store.reader import ObjectStream, ReplacedError, WrongPartError
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.opened import open_store
+from dbt.adapters.mzs3.store.reader import ObjectStream
+from dbt.adapters.mzs3.store.store import ListedObject, Store
 
 FILES_SCHEMA = pa.schema(
     [("task", pa.int32()), ("key", pa.string()), ("size", pa.int64()), ("etag", pa.string())]
@@ -233,7 +230,7 @@ def _is_known(field: pa.Field, kind: Type) -> bool:
 
 def read_files(
     connection: AwsConnection,
-    bucket: str,
+    location: S3Location,
     wanted: Sequence[Column],
     *,
     every: int,
@@ -249,14 +246,14 @@ def read_files(
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         require_version()
-        client = s3_client(connection)
+        store = open_store(connection, location)
         names = ["t", "d", *(f"c{place}" for place in range(len(wanted)))]
         if reports:
             names.append(REPORT)
         tally = Tally()
         for row in (row for batch in listed for row in batch.to_pylist()):
             before = tally.bytes.total()
-            with opened_file(client, bucket, row) as source:
+            with opened_file(store, location, row) as source:
                 found = read_batch(source, wanted, bounds=bounds, tally=tally)
                 for rows in _sampled(found, every):
                     empty = [pa.nulls(rows.num_rows, pa.string())] if reports else []
@@ -289,36 +286,36 @@ def _sampled(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.Recor
 
 @contextlib.contextmanager
 def opened_file(
-    client: S3Client, bucket: str, row: Mapping[str, Any]
+    store: Store, location: S3Location, row: Mapping[str, Any]
 ) -> Iterator[RandomAccessFile]:
     """The file of a row of FILES_SCHEMA; a BatchError becomes an ExecutorError that names it."""
     file = ListedObject(row["key"], row["etag"], row["size"])
     try:
-        yield open_file(client, bucket, file)
+        yield open_file(store, location, file)
     except BatchError as error:
-        raise ExecutorError(f"s3://{bucket}/{file.key}: {error}") from error
+        raise ExecutorError(f"{location.uri_of(file.key)}: {error}") from error
 
 
-def open_file(client: S3Client, bucket: str, file: ListedObject) -> RandomAccessFile:
+def open_file(store: Store, location: S3Location, file: ListedObject) -> RandomAccessFile:
     """The object as a file, read by ranges.
 
     Reading it raises ExecutorError, which names the object, if it is gone, was replaced, or can't
     be fetched.
     """
-    uri = f"s3://{bucket}/{file.key}"
+    uri = location.uri_of(file.key)
 
     def fetch(start: int, end: int) -> bytes:
-        stream = ObjectStream(client, bucket, file.key, file.etag, span=(start, end))
+        stream = ObjectStream(store, file.key, file.etag, span=(start, end))
         try:
             with contextlib.closing(stream):
                 return stream.rest()
-        except (*AwsFailure, ReplacedError, WrongPartError) as exc:
-            if isinstance(exc, ReplacedError) or is_missing(exc) or error_code(exc) in UNMET_CODES:
-                raise ExecutorError(
-                    f"{uri} is not the file that the shard's state named. If compact_shard has "
-                    "removed it since this run began, run again, and have it keep files for more "
-                    "hours; else something other than dbt-mzs3 removed or replaced it: restore it"
-                ) from exc
+        except (PreconditionFailedError, MissingError) as exc:
+            raise ExecutorError(
+                f"{uri} is not the file that the shard's state named. If compact_shard has "
+                "removed it since this run began, run again, and have it keep files for more "
+                "hours; else something other than dbt-mzs3 removed or replaced it: restore it"
+            ) from exc
+        except StoreError as exc:
             raise ExecutorError(describe(exc, f"reading {uri}", READS_OBJECT)) from exc
 
     return RandomAccessFile(file.size, fetch, tail=TAIL_BYTES)

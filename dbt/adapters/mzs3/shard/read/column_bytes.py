@@ -19,7 +19,8 @@ from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardState
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.frames import observed
-from dbt.adapters.mzs3.store.prefix import ListedObject, Prefix, map_concurrently
+from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
+from dbt.adapters.mzs3.store.store import ListedObject
 from dbt.adapters.mzs3.text import counted, shown_bytes
 
 # In brackets, as a column may be called `messages`.
@@ -108,7 +109,7 @@ def bytes_in_files(prefix: Prefix, state: ShardState) -> ColumnBytes:
 
     def footer(file: BatchFile) -> Counter[int]:
         listed = ListedObject(prefix.key(file.name), file.etag, file.size)
-        source = open_file(prefix.client, prefix.location.bucket, listed)
+        source = open_file(prefix.store, prefix.location, listed)
         try:
             with pq.ParquetFile(source) as opened:
                 groups = [opened.metadata.row_group(n) for n in range(opened.num_row_groups)]

@@ -23,9 +23,9 @@ from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.tables import arrow_frame
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.opened import open_store
 
 # Each task is work for Spark's driver, and a shard may have tens of thousands of files.
 MOST_TASKS = 500
@@ -47,7 +47,7 @@ class ShardLocation:
 
 def readable_state(connection: AwsConnection, location: S3Location) -> ShardState:
     """The state of a shard that can be read; NoShardError if there is none, or it was reset."""
-    state = StateStore(s3_client(connection), location).existing().state
+    state = StateStore(open_store(connection, location), location).existing().state
     if state.is_unwritten:
         raise NoShardError(
             f"the shard at {location.uri} was reset, and no run has written it since; run the "
@@ -130,7 +130,7 @@ def changes_in(
     read = shipped(
         read_files,
         shard.connection,
-        shard.location.bucket,
+        shard.location,
         columns,
         every=every,
         bounds=bounds,

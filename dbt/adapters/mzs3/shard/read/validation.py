@@ -105,7 +105,7 @@ def validate_shard(
     files = [file for batch in batches if batch.encoding == "dual" for file in batch.files]
     results = {}
     if files:
-        compare = shipped(compare_files, shard.connection, shard.location.bucket)
+        compare = shipped(compare_files, shard.connection, shard.location)
         rows = in_tasks(spark, shard, files).mapInArrow(compare, COMPARED_DDL).collect()
         results = {row["key"]: (row["compared"], row["differing"]) for row in rows}
     names = {column.tag: column.name for one in state.schemas for column in one.columns}

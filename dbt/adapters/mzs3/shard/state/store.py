@@ -4,42 +4,35 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING
-
-from botocore.exceptions import ClientError
 
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.state.state import ShardState, from_document, to_document
-from dbt.adapters.mzs3.store.body import get_object
-from dbt.adapters.mzs3.store.client import s3_now, time_of
 from dbt.adapters.mzs3.store.conditions import store_conditions
 from dbt.adapters.mzs3.store.failures import (
-    CONFLICT_CODES,
-    DENIED_CODES,
     READS_OBJECT,
-    REFUSED_CODES,
-    UNMET_CODES,
-    AwsFailure,
-    RoleError,
+    ConflictError,
+    CredentialsError,
+    MissingBucketError,
+    MissingError,
+    PermissionDeniedError,
+    PreconditionFailedError,
+    StoreError,
     describe,
-    error_code,
     explained,
-    is_missing,
 )
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+from dbt.adapters.mzs3.store.reader import ObjectStream
+from dbt.adapters.mzs3.store.store import Store
 
 STATE = "_shard.json"
 ATTEMPTS = 10
 _LONGEST_WAIT_S = 2.0
 _MAY_BE_WRITTEN = ". It may have been written nevertheless, or may be yet"
-_LOST_CODES = CONFLICT_CODES | UNMET_CODES
 
 
 @dataclass(frozen=True)
@@ -73,8 +66,8 @@ class StateStore:
     outcome is unknown. `clock` is S3's time at its last answer, in ms since the epoch, or None.
     """
 
-    def __init__(self, client: S3Client, location: S3Location) -> None:
-        self.prefix = Prefix(client, location)
+    def __init__(self, store: Store, location: S3Location) -> None:
+        self.prefix = Prefix(store, location)
         self.clock: int | None = None
 
     @property
@@ -84,18 +77,18 @@ class StateStore:
 
     def read(self) -> StoredState | None:
         """The state, or None where there is no shard; ShardError if the object is no state."""
-        bucket, key = self.prefix.location.bucket, self.prefix.key(STATE)
+        stream = ObjectStream(self.prefix.store, self.prefix.key(STATE))
         try:
-            found = get_object(self.prefix.client, Bucket=bucket, Key=key)
-            data = found["Body"].read()
-        except AwsFailure as exc:
+            with closing(stream):
+                data = stream.rest()
+        except StoreError as exc:
             if _is_no_object(exc):
-                self.clock = time_of(getattr(exc, "response", {}))
+                self.clock = exc.time
                 return None
             raise S3Error(describe(exc, f"reading {self.uri}", READS_OBJECT)) from exc
-        self.clock = time_of(found)
+        self.clock = stream.time
         try:
-            return StoredState(from_document(data), found["ETag"])
+            return StoredState(from_document(data), stream.etag or "")
         except ValueError as error:
             raise ShardError(
                 f"{self.uri} is not a shard's state that this version of dbt-mzs3 can read: "
@@ -126,11 +119,11 @@ class StateStore:
     def create(self, state: ShardState) -> StoredState:
         """Write the first state, under `require_conditions`; LostRaceError if there is one."""
         self.require_conditions()
-        return self._write(None, state, {"IfNoneMatch": "*"})
+        return self._write(None, state, None)
 
     def replace(self, before: StoredState, state: ShardState) -> StoredState:
         """Write a state in the place of the one that was read."""
-        return self._write(before.state, state, {"IfMatch": before.etag})
+        return self._write(before.state, state, before.etag)
 
     def change(self, change: Callable[[ShardState], ShardState]) -> StoredState:
         """Write what `change` makes of the state, if it differs; again after a lost race."""
@@ -160,27 +153,30 @@ class StateStore:
         def begun_anew(state: ShardState) -> ShardState:
             replaced.append(state)
             with explained(f"asking {self.prefix.uri} what time it is", "s3:ListBucket"):
-                return state.begun_anew(s3_now(self.prefix.client, self.prefix.location))
+                return state.begun_anew(self.prefix.now())
 
         self.change(begun_anew)
         return replaced[-1]
 
     def _write(
-        self, before: ShardState | None, state: ShardState, condition: dict[str, str]
+        self, before: ShardState | None, state: ShardState, etag: str | None
     ) -> StoredState:
         writer = uuid.uuid4().hex
         written = state.written_after(before, writer)
         try:
             document = to_document(written, writer)
-            return StoredState(written, self.prefix.write(STATE, document, **condition))
-        except AwsFailure as exc:
-            return self._after_failure(exc, writer, written.writes, condition)
+            return StoredState(
+                written,
+                self.prefix.write(STATE, document, if_absent=etag is None, if_version=etag),
+            )
+        except StoreError as exc:
+            return self._after_failure(exc, writer, written.writes, etag)
 
     def _after_failure(
-        self, exc: Exception, writer: str, number: int, condition: Mapping[str, str]
+        self, exc: StoreError, writer: str, number: int, etag: str | None
     ) -> StoredState:
         """The state, if it was written nevertheless; else what the failure means, as an error."""
-        lost = error_code(exc) in _LOST_CODES or _is_no_object(exc)
+        lost = isinstance(exc, (ConflictError, PreconditionFailedError)) or _is_no_object(exc)
         text = describe(exc, f"writing {self.uri}", "s3:PutObject")
         if not lost and _is_refusal(exc):
             raise S3Error(text) from exc
@@ -191,9 +187,9 @@ class StateStore:
         was_written = False if found is None else found.state.was_written(writer, number)
         if found is not None and was_written:
             return found
-        if (None if found is None else found.etag) == condition.get("IfMatch"):
+        if (None if found is None else found.etag) == etag:
             # A retry may conflict with our own first request.
-            is_lost = lost and not (error_code(exc) in CONFLICT_CODES and _was_retried(exc))
+            is_lost = lost and not (isinstance(exc, ConflictError) and exc.retries)
         else:
             # The state is another one now, so that our write can't succeed later.
             is_lost = was_written is False
@@ -204,22 +200,15 @@ class StateStore:
         raise UnknownWriteError(text + _MAY_BE_WRITTEN) from exc
 
 
-def _is_no_object(exc: Exception) -> bool:
-    return is_missing(exc) and error_code(exc) != "NoSuchBucket"
+def _is_no_object(exc: StoreError) -> bool:
+    return isinstance(exc, MissingError) and not isinstance(exc, MissingBucketError)
 
 
-def _was_retried(exc: Exception) -> bool:
-    answer = getattr(exc, "response", {}).get("ResponseMetadata", {})
-    return bool(int(answer.get("RetryAttempts", 0)))
-
-
-def _is_refusal(exc: Exception) -> bool:
+def _is_refusal(exc: StoreError) -> bool:
     """Whether S3 refused the first request; before a retry, an earlier one may have succeeded."""
-    if not isinstance(exc, ClientError):
-        return isinstance(exc, RoleError) or error_code(exc) in REFUSED_CODES  # not sent at all
-    status = int(exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    refused = 400 <= status < 500 or error_code(exc) in DENIED_CODES | REFUSED_CODES
-    return refused and status != 408 and not _was_retried(exc)
+    is_never_done = isinstance(exc, (PermissionDeniedError, CredentialsError))
+    refused = 400 <= exc.status < 500 or is_never_done
+    return refused and exc.status != 408 and not exc.retries
 
 
 def pause(attempt: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, Observation
@@ -22,11 +22,10 @@ from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.frames import observed, speculates
-from dbt.adapters.mzs3.store.conditions import is_amazon_s3
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.failures import AwsFailure, explained
+from dbt.adapters.mzs3.store.failures import explained
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, map_concurrently
+from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, delete_many, map_concurrently
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.destination import prove_writing
 from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, check_count, run_upload_job
@@ -69,8 +68,7 @@ def write_batch(
     names = tuple(column.name for column in columns)
     spec = WriteSpec(
         connection=writer.connection,
-        bucket=prefix.location.bucket,
-        prefix=prefix.key(f"{BATCHES}{batch.moment}-{uuid.uuid4().hex[:12]}/"),
+        location=prefix.location.below(f"{BATCHES}{batch.moment}-{uuid.uuid4().hex[:12]}"),
         columns=tuple(ExportedColumn(name) for name in ("t", "d", *names)),
         format=BatchFormat(BatchLayout(kinds, batch.encoding), names),
         max_file_size=writer.sizes.max_file_size,
@@ -84,14 +82,14 @@ def write_batch(
         writer.require_not_cancelled()
         files = None  # only tasks know them
         files, additions, retractions = upload(prefix, parts, spec)
-        lost = find_lost_attempts(prefix, spec.prefix, files, parts)
+        lost = find_lost_attempts(prefix, spec.location, files, parts)
         writer.require_not_cancelled()
         written = complete_files(prefix, files)
     except Exception as exc:
         stopped = cancelled is not None and cancelled.is_set() and executor_error(exc) is None
         ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
         text = followed_by(f"{writer.doing} {ended}", "The shard is what it was")
-        left = clean_up(prefix, spec.prefix, files, keeps=getattr(exc, "keys", ()))
+        left = clean_up(prefix, spec.location, files, keeps=getattr(exc, "keys", ()))
         if lost is not None and (open_yet := lost.abort_after_commit(speculative=True)):
             left = f"{left}; {open_yet}" if left else open_yet
         raise ShardError(f"{text}. {left}" if left else text) from exc
@@ -123,7 +121,7 @@ def upload(
             check_count(sum(file.rows for file in files), int(found["rows"]))
             return files, int(found["additions"] or 0), int(found["retractions"] or 0)
         abort_all(prefix, [(file.key, file.upload_id) for file in files])
-        abort_uploads_of_tasks(prefix, spec.prefix)  # the rest only costs storage
+        abort_uploads_of_tasks(prefix, spec.location)  # the rest only costs storage
     raise ShardError(COMPUTED_TWICE)
 
 
@@ -142,7 +140,7 @@ class TakenNamesError(ShardError):
 def complete_files(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
     """Complete every upload; raises ShardError if one fails, while others may succeed."""
     taken: list[str] = []
-    known = KnownEtags(is_amazon=is_amazon_s3(prefix))
+    known = KnownEtags(prefix.store.traits)
 
     def complete_one(file: PendingFile) -> BatchFile:
         try:
@@ -176,7 +174,7 @@ def complete_files(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchF
 
 def clean_up(
     prefix: Prefix,
-    folder: str,
+    folder: S3Location,
     files: Sequence[PendingFile] | None,
     *,
     keeps: Collection[str] = (),
@@ -196,7 +194,7 @@ def clean_up(
 
 
 def find_lost_attempts(
-    prefix: Prefix, folder: str, files: Sequence[PendingFile], parts: DataFrame
+    prefix: Prefix, folder: S3Location, files: Sequence[PendingFile], parts: DataFrame
 ) -> UploadReaper | None:
     """A reaper for the uploads of attempts that Spark has given up, if there may be some.
 
@@ -204,14 +202,14 @@ def find_lost_attempts(
     """
     if not files:
         return None
-    there = Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
+    there = Prefix(prefix.store, folder)
     reaper = UploadReaper(there, files[0].upload_id, take_over=True)
     return reaper if len(reaper.found) > len(files) or speculates(parts) else None
 
 
-def abort_uploads_of_tasks(prefix: Prefix, folder: str) -> str | None:
+def abort_uploads_of_tasks(prefix: Prefix, folder: S3Location) -> str | None:
     """Abort uploads until no task opens another; returns what may be left, or None."""
-    there = Prefix(prefix.client, S3Location(prefix.location.bucket, folder))
+    there = Prefix(prefix.store, folder)
     try:
         with prove_writing(there) as probe:
             return UploadReaper(there, probe, take_over=True).abort_until_idle()
@@ -244,14 +242,7 @@ def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
 
 def remove(prefix: Prefix, keys: Iterable[str]) -> list[str]:
     """Remove objects as far as S3 allows; returns those that may still be there."""
-
-    def one(key: str) -> str | None:
-        with suppress(*AwsFailure):
-            prefix.delete(key)
-            return None
-        return key
-
-    return [key for key in map_concurrently(keys, one) if key is not None]
+    return [*delete_many(prefix, keys)]
 
 
 def _are_committed(store: StateStore, files: Sequence[BatchFile]) -> bool | None:

@@ -35,8 +35,8 @@ from dbt.adapters.mzs3.shard.write.model import (
 )
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.interrupt import interruptible
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.upload.destination import resolve_location
 
@@ -103,7 +103,7 @@ def persist_shard(
 
 def _write_once(run: ShardRun, *, warns: bool) -> PersistResult:
     """One attempt; raises LostRaceError if another run was faster."""
-    store = StateStore(s3_client(run.shard.connection), run.shard.location)
+    store = StateStore(open_store(run.shard.connection, run.shard.location), run.shard.location)
     before = store.read()
     state = None if before is None else before.state
     store.require_conditions()

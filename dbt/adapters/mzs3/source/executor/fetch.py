@@ -32,8 +32,9 @@ from dbt.adapters.mzs3.formats.read.parquet import parquet_file
 from dbt.adapters.mzs3.formats.read.typed import TypedFormat
 from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.source.executor.small_objects import grouped
-from dbt.adapters.mzs3.source.executor.stored_object import S3Object, task_client
+from dbt.adapters.mzs3.source.executor.stored_object import S3Object, task_store
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.types.table import arrow_type
 
 # NULL for a good row. Without `raw` it is not a record's, but says why an object was skipped.
@@ -76,7 +77,7 @@ class FetchSpec:
     """
 
     connection: AwsConnection
-    bucket: str
+    location: S3Location
     source: str
     header: tuple[str, ...] | None
     columns: tuple[Column, ...]
@@ -147,11 +148,12 @@ def fetch_objects(spec: FetchSpec, object_format: ObjectFormat) -> Callable[[Bat
 
     def fetch(listed: Batches) -> Batches:
         require_version()
-        task, client = _Task(spec, object_format), task_client(spec.connection, spec.source)
+        task = _Task(spec, object_format)
+        store = task_store(spec.connection, spec.location, spec.source)
         for batch in listed:
             modified = batch.column("last_modified").cast(arrow_type("timestamp"))
             objects = batch.select(["key", "etag", "size"]).to_pylist()
-            stored = (S3Object(client, spec.bucket, **one) for one in objects)
+            stored = (S3Object(store, spec.location, **one) for one in objects)
             done = 0
             with contextlib.closing(grouped(stored)) as groups:
                 for group in groups:
@@ -176,20 +178,19 @@ class _Task:
         if found is not None:
             batch, counts = found
             if batch.num_rows:
-                uris = [f"s3://{stored.bucket}/{stored.key}" for stored in group]
+                uris = [stored.uri for stored in group]
                 yield rows_together(self._spec, batch.columns, uris, modified, counts)
             return
         for row, stored in enumerate(group):
             try:
                 yield from self._rows_of(stored, modified[row])
             except ObjectError as problem:
-                text = problem.text(stored.bucket, stored.key, self._spec.source)
-                uri = f"s3://{stored.bucket}/{stored.key}"
-                raise ExecutorError(text, problem.cause, uri) from problem
+                text = problem.text(stored.uri, self._spec.source)
+                raise ExecutorError(text, problem.cause, stored.uri) from problem
 
     def _rows_of(self, stored: S3Object, modified: pa.Scalar) -> Batches:
         """One object's rows. Raises ObjectError."""
-        uri = f"s3://{stored.bucket}/{stored.key}"
+        uri = stored.uri
         to_rows = ObjectRows(self._spec, uri, modified)
         done = 0
         with contextlib.closing(self._decoder(stored)) as found:

@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from operator import lt
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 from dbt.adapters.mzs3.formats.read.columns import arrow_schema
 from dbt.adapters.mzs3.source.executor.pattern import Pattern
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import explained
 from dbt.adapters.mzs3.store.location import S3Location
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+from dbt.adapters.mzs3.store.opened import open_store
+from dbt.adapters.mzs3.store.store import ListedObject, Page, Store
 
 LISTING_DDL = "`key` string, `etag` string, `size` bigint, `last_modified` timestamp"
 LISTING_SCHEMA = arrow_schema(LISTING_DDL)
@@ -93,7 +90,7 @@ def listed_prefix(location: S3Location, pattern: str) -> str:
 
 
 def iter_pages(
-    client: S3Client, location: S3Location, pattern: str, piece: KeyRange = EVERYTHING
+    store: Store, location: S3Location, pattern: str, piece: KeyRange = EVERYTHING
 ) -> Iterator[list[ObjectInfo]]:
     """The matching objects of each page of the piece; pages without any are left out.
 
@@ -103,27 +100,26 @@ def iter_pages(
     S3Error.
     """
     matcher = Pattern(pattern)
-    for page in _pages(client, location, matcher, piece.after):
-        contents = page.get("Contents", [])
-        if found := _matching(contents, location, matcher, piece):
+    for page in _pages(store, location, matcher, piece.after):
+        if found := _matching(page.objects, location, matcher, piece):
             yield found
-        if contents and piece.is_before(contents[-1]["Key"]):
+        if page.objects and piece.is_before(page.objects[-1].key):
             return
 
 
 def first_page(
-    client: S3Client, location: S3Location, pattern: str, after: str | None = None
+    store: Store, location: S3Location, pattern: str, after: str | None = None
 ) -> FirstPage:
     """The first page of keys that sort after `after`, with one request. Raises S3Error."""
     matcher = Pattern(pattern)
-    page = next(iter(_pages(client, location, matcher, after)))
-    keys = [one["Key"] for one in page.get("Contents", [])]
+    page = next(_pages(store, location, matcher, after))
+    keys = [one.key for one in page.objects]
     depth = len(location.key(matcher.literal_prefix))
     below = (key[depth:].partition("/") for key in keys)
     return FirstPage(
-        _matching(page.get("Contents", []), location, matcher, KeyRange(after)),
+        _matching(page.objects, location, matcher, KeyRange(after)),
         # A page may be empty and not the last one.
-        max(keys, default=after or "") if page.get("IsTruncated") else None,
+        None if page.is_last else max(keys, default=after or ""),
         all(map(lt, keys, keys[1:])),
         len({name for name, slash, _ in below if slash}),
     )
@@ -138,12 +134,12 @@ def list_objects(
     """
 
     def list_them(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        client = None
+        store = None
         for batch in rows:
             for bounds in batch.select(["after", "last"]).to_pylist():
                 try:
-                    client = client or s3_client(connection)
-                    for page in iter_pages(client, location, pattern, KeyRange(**bounds)):
+                    store = store or open_store(connection, location)
+                    for page in iter_pages(store, location, pattern, KeyRange(**bounds)):
                         yield as_batch(page)
                 except S3Error as exc:
                     raise ExecutorError(str(exc)) from exc
@@ -152,28 +148,24 @@ def list_objects(
 
 
 def _pages(
-    client: S3Client, location: S3Location, matcher: Pattern, after: str | None
-) -> Iterator[Any]:
+    store: Store, location: S3Location, matcher: Pattern, after: str | None
+) -> Iterator[Page]:
     prefix = location.key(matcher.literal_prefix)
-    asked: Any = {"Prefix": prefix, "MaxKeys": KEYS_PER_PAGE}
-    if after:
-        asked["StartAfter"] = after
-    paginator = client.get_paginator("list_objects_v2")
-    with explained(f"listing s3://{location.bucket}/{prefix}", "s3:ListBucket"):
-        yield from paginator.paginate(Bucket=location.bucket, **asked)
+    with explained(f"listing {location.uri_of(prefix)}", "s3:ListBucket"):
+        yield from store.pages(prefix, after=after or "")
 
 
 def _matching(
-    contents: list[Any], location: S3Location, matcher: Pattern, piece: KeyRange
+    listed: Iterable[ListedObject], location: S3Location, matcher: Pattern, piece: KeyRange
 ) -> list[ObjectInfo]:
     below = len(location.prefix)
     return [
-        ObjectInfo(one["Key"], one["ETag"].strip('"'), one["Size"], one["LastModified"])
-        for one in contents
-        if not (one["Key"].endswith("/") and one["Size"] == 0)
-        and one["Key"].rpartition("/")[2] not in EXPORT_RECORDS
-        and piece.has(one["Key"])
-        and matcher.matches(one["Key"][below:])
+        ObjectInfo(one.key, one.etag.strip('"'), one.size, one.modified)
+        for one in listed
+        if not (one.key.endswith("/") and one.size == 0)
+        and one.key.rpartition("/")[2] not in EXPORT_RECORDS
+        and piece.has(one.key)
+        and matcher.matches(one.key[below:])
     ]
 
 

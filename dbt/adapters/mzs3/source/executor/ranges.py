@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,12 +30,11 @@ from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR, ObjectError
 from dbt.adapters.mzs3.formats.read.records import without_header
 from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.source.executor.fetch import Batches, FetchSpec, ObjectRows
-from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader, task_client
+from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader, task_store
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.store import Store
 from dbt.adapters.mzs3.types.table import arrow_type
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 SURVEY_BLOCK_BYTES = 2 * 1024 * 1024
 RANGES_DDL = "object int, key string, etag string, `range` int, start bigint, `end` bigint"
@@ -99,7 +98,7 @@ class Survey:
 
 
 def read_ranges(
-    connection: AwsConnection, source: str, bucket: str, quote: bytes
+    connection: AwsConnection, source: str, location: S3Location, quote: bytes
 ) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows of `RANGES_DDL`: each range's blocks, then its survey as JSON.
 
@@ -109,21 +108,21 @@ def read_ranges(
     """
 
     def read(ranges: Batches) -> Batches:
-        client = task_client(connection, source)
+        store = task_store(connection, location, source)
         for batch in ranges:
             for one in batch.to_pylist():
                 try:
-                    yield from _range(client, bucket, quote, one)
+                    yield from _range(store, quote, one)
                 except ObjectError as problem:
-                    raise unclear(f"s3://{bucket}/{one['key']}") from problem
+                    raise unclear(location.uri_of(one["key"])) from problem
 
     return read
 
 
-def _range(client: S3Client, bucket: str, quote: bytes, one: dict[str, Any]) -> Batches:
+def _range(store: Store, quote: bytes, one: dict[str, Any]) -> Batches:
     survey = Survey()
     span = (one["start"], one["end"])
-    reader = ObjectReader(client, bucket, one["key"], one["etag"], span=span)
+    reader = ObjectReader(store, one["key"], one["etag"], span=span)
     with contextlib.closing(reader):
         while data := reader.read(SURVEY_BLOCK_BYTES):
             survey = survey.extended(data, quote)
@@ -220,14 +219,14 @@ def range_rows(
     """
 
     def read(batches: Batches) -> Batches:
-        client = task_client(spec.connection, spec.source)
-        task = _RangeTask(spec, client, opened(spec))
+        store = task_store(spec.connection, spec.location, spec.source)
+        task = _RangeTask(spec, store, opened(spec))
         for place, blocks in itertools.groupby(_blocks(batches), lambda block: block[0]):
             one = ranges[place]
             try:
                 yield from task.rows(one, (data for _, data in blocks))
             except ObjectError as problem:
-                raise unclear(f"s3://{spec.bucket}/{one.key}") from problem
+                raise unclear(spec.location.uri_of(one.key)) from problem
 
     return read
 
@@ -243,9 +242,9 @@ def _blocks(batches: Batches) -> Iterator[tuple[RangeNumber, memoryview]]:
 class _RangeTask:
     """Reads the ranges of one task, one after the other."""
 
-    def __init__(self, spec: FetchSpec, client: S3Client, records: RecordsOfRange) -> None:
+    def __init__(self, spec: FetchSpec, store: Store, records: RecordsOfRange) -> None:
         self._spec = spec
-        self._client = client
+        self._store = store
         self._records = records
         self._rejects = 0
 
@@ -253,11 +252,11 @@ class _RangeTask:
         """The rows of one range. Raises ObjectError, ExecutorError."""
         spec, plan = self._spec, one.plan
         modified = pa.scalar(one.modified, arrow_type("timestamp"))
-        to_rows = ObjectRows(spec, f"s3://{spec.bucket}/{one.key}", modified)
+        to_rows = ObjectRows(spec, spec.location.uri_of(one.key), modified)
         header_records = 1 if spec.header is not None and spec.format == CSV else 0
         done = max(0, plan.record - header_records)
         span = (plan.range_end, max(plan.range_end, plan.end))
-        reader = ObjectReader(self._client, spec.bucket, one.key, one.etag, span=span)
+        reader = ObjectReader(self._store, one.key, one.etag, span=span)
         with contextlib.closing(reader):
             data = joined(blocks, plan.start - one.offset, reader.read)
             for records in self._records(one, data):
@@ -270,7 +269,7 @@ class _RangeTask:
         self._rejects += len(records.rejects)
         limit = self._spec.reading.max_rejects
         if limit is not None and self._rejects > limit:
-            raise unclear(f"s3://{self._spec.bucket}/{one.key}")
+            raise unclear(self._spec.location.uri_of(one.key))
 
 
 RecordsOfRange = Callable[[RangeOfObject, ReadBytes], Iterator[Records]]
@@ -297,7 +296,7 @@ def _csv_records(spec: FetchSpec) -> RecordsOfRange:
             if records.rejects or records.length < len(chunk.data):
                 not_closed = quote and chunk.data.count(quote) % 2 == 1
                 if not_closed or has_stray_quote(chunk.data, spec.dialect):
-                    raise unclear(f"s3://{spec.bucket}/{one.key}")
+                    raise unclear(spec.location.uri_of(one.key))
             yield records
 
     return read_records
@@ -312,7 +311,7 @@ def _json_records(spec: FetchSpec) -> RecordsOfRange:
             records = decoder.decode(chunk)
             # The plans of the ranges behind count a blank line as a record.
             if records.count < chunk.data.count(b"\n"):
-                raise unclear(f"s3://{spec.bucket}/{one.key}")
+                raise unclear(spec.location.uri_of(one.key))
             yield records
 
     return read_records

@@ -45,7 +45,7 @@ class HeldObject(S3Object):
 
     def open(self, span: tuple[int, int] | None = None) -> ObjectReader:
         """The object, or a span of its bytes, without a request."""
-        reader = _HeldReader(self.client, self.bucket, self.key, self.etag, span=span)
+        reader = _HeldReader(self.store, self.key, self.etag, span=span)
         reader.content = self.content
         return reader
 
@@ -93,7 +93,7 @@ def _requested(stored: S3Object, pool: ThreadPoolExecutor) -> S3Object:
     if stored.size > SMALL_BYTES:
         return stored
     content = pool.submit(_content, stored)
-    return HeldObject(stored.client, stored.bucket, stored.key, stored.etag, stored.size, content)
+    return HeldObject(**vars(stored), content=content)
 
 
 def _content(stored: S3Object) -> bytes:

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.format import ObjectFormat, RecordField
 from dbt.adapters.mzs3.formats.read.object_error import GONE, NOT_READ, ObjectError
-from dbt.adapters.mzs3.store.client import recent_s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
-    UNMET_CODES,
-    AwsFailure,
+    ArchivedError,
+    MissingError,
+    PreconditionFailedError,
+    StoreError,
+    WrongPartError,
     describe,
-    error_code,
-    is_missing,
-    reason_of,
 )
-from dbt.adapters.mzs3.store.reader import ObjectStream, ReplacedError, WrongPartError
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.opened import recent_store
+from dbt.adapters.mzs3.store.reader import ObjectStream
+from dbt.adapters.mzs3.store.store import Store
 
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
-
-def task_client(connection: AwsConnection, source: str) -> S3Client:
-    """The client of a task that reads objects of the source. Raises ExecutorError."""
+def task_store(connection: AwsConnection, location: S3Location, source: str) -> Store:
+    """The store of a task that reads objects of the source. Raises ExecutorError."""
     try:
-        return recent_s3_client(connection)
+        return recent_store(connection, location)
     except S3Error as exc:
         raise ExecutorError(f"{source}: {exc}") from exc
 
@@ -37,15 +35,20 @@ def task_client(connection: AwsConnection, source: str) -> S3Client:
 class S3Object:
     """One version of an object, that which was listed; others are refused."""
 
-    client: S3Client
-    bucket: str
+    store: Store
+    location: S3Location
     key: str
     etag: str
     size: int
 
+    @property
+    def uri(self) -> str:
+        """Its URI."""
+        return self.location.uri_of(self.key)
+
     def open(self, span: tuple[int, int] | None = None) -> ObjectReader:
         """The object, or a span of its bytes, from front to back; to be closed."""
-        return ObjectReader(self.client, self.bucket, self.key, self.etag, span=span)
+        return ObjectReader(self.store, self.key, self.etag, span=span)
 
     def part(self, start: int, end: int) -> bytes:
         """The bytes from `start` to the one before `end`, fetched now. Raises ObjectError."""
@@ -60,7 +63,7 @@ def read_fields(
     try:
         return form.fields(stored)
     except ObjectError as problem:
-        raise SourceError(problem.text(stored.bucket, stored.key, source)) from problem
+        raise SourceError(problem.text(stored.uri, source)) from problem
 
 
 class ObjectReader(ObjectStream):
@@ -70,14 +73,15 @@ class ObjectReader(ObjectStream):
         """Up to `size` bytes, at least one; b"" at the end."""
         try:
             return super().read(size)
-        except (*AwsFailure, ReplacedError, WrongPartError) as exc:
+        except StoreError as exc:
             raise read_problem(exc, self) from exc
 
 
-def read_problem(exc: Exception, stream: ObjectStream) -> ObjectError:
+def read_problem(exc: StoreError, stream: ObjectStream) -> ObjectError:
     """What is wrong with an object that could not be read further, and what to do."""
-    if isinstance(exc, ReplacedError) or error_code(exc) in UNMET_CODES:
-        problem = f"it was replaced after it was listed: its ETag is no longer {stream.etag}"
+    if isinstance(exc, PreconditionFailedError):
+        etag = (stream.etag or "").strip('"')
+        problem = f"it was replaced after it was listed: its ETag is no longer {etag}"
         advice = "Do not overwrite objects while they are ingested; run again to list it anew"
         return ObjectError(problem, advice, cause=GONE)
     if isinstance(exc, WrongPartError):
@@ -87,11 +91,11 @@ def read_problem(exc: Exception, stream: ObjectStream) -> ObjectError:
             "the object was kept; run again",
             cause=NOT_READ,
         )
-    if is_missing(exc):
+    if isinstance(exc, MissingError):
         problem = "it was removed after it was listed"
         return ObjectError(problem, "Put it back, or run again without it", cause=GONE)
-    if error_code(exc) == "InvalidObjectState":
-        problem = f"it is archived, so that it can't be read ({reason_of(exc)})"
+    if isinstance(exc, ArchivedError):
+        problem = f"it is archived, so that it can't be read ({exc})"
         return ObjectError(problem, "Restore it, then run again")
     problem = describe(exc, f"reading it from byte {stream.position}", "s3:GetObject")
     return ObjectError(problem, "Nothing of it was kept; run again", cause=NOT_READ)

@@ -115,7 +115,7 @@ def new_objects(
     definition = run.definition
     after, full_since = listing_start(ledger, definition)
     candidates, at_hand = _candidates(run, ledger, after, announced)
-    known = known_after(after, definition.location.bucket, ledger.objects(), announced)
+    known = known_after(after, definition.location, ledger.objects(), announced)
     mode = definition.intake.on_overwrite
     with ExitStack() as stack:
         if definition.intake.is_limited and not at_hand:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -37,11 +36,10 @@ from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.spark.tables import arrow_frame
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.failures import explained
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.opened import open_store
+from dbt.adapters.mzs3.store.store import Store
 
 # More than there are tasks at a time, as some pieces hold more keys than others.
 PIECES_PER_TASK = 4
@@ -74,19 +72,19 @@ def listing_start(ledger: Ledger, definition: SourceDefinition) -> tuple[str | N
     last = ledger.last_listing(listing_name(definition))
     if last is None or not 0 <= now - last < definition.full_listing_hours * _S_PER_HOUR:
         return None, now
-    prefix = f"s3://{definition.location.bucket}/"
+    prefix = definition.location.uri_of("")
     lowest = _lowest(ledger.events().where(F.startswith("object", F.lit(prefix))))
     # Without its last character a key sorts before itself, and before little else.
     return None if lowest is None else lowest[len(prefix) : -1], None
 
 
 def known_after(
-    after: str | None, bucket: str, objects: DataFrame, beside: DataFrame | None
+    after: str | None, location: S3Location, objects: DataFrame, beside: DataFrame | None
 ) -> DataFrame:
     """What is known of the objects that such a listing may have, and of those `beside` it."""
     if after is None:
         return objects
-    start = F.lit(f"s3://{bucket}/{after}")
+    start = F.lit(location.uri_of(after))
     listed = objects.where(F.col("object") > start)
     if beside is None:
         return listed
@@ -121,13 +119,13 @@ def listed_objects(
     """
     if not run.definition.discovery.bucket_scan:
         return object_frame(run, []), True
-    client = s3_client(run.connection)
-    page = first_page(client, run.definition.location, run.definition.pattern, after)
+    store = open_store(run.connection, run.definition.location)
+    page = first_page(store, run.definition.location, run.definition.pattern, after)
     objects = object_frame(run, page.objects)
     if page.end is not None and not page.in_order:
         objects = _listed_by_tasks(run, [KeyRange(after)])
     elif page.end is not None:
-        pieces = _pieces(run, client, page, page.end, ledger)
+        pieces = _pieces(run, store, page, page.end, ledger)
         objects = objects.unionAll(_listed_by_tasks(run, pieces))
     return objects, page.end is None
 
@@ -139,17 +137,17 @@ def object_frame(run: SourceRun, objects: list[ObjectInfo]) -> DataFrame:
 
 
 def _with_uris(run: SourceRun, listed: DataFrame) -> DataFrame:
-    bucket = quote_literal(f"s3://{run.definition.location.bucket}/")
+    bucket = quote_literal(run.definition.location.uri_of(""))
     return listed.selectExpr(f"concat({bucket}, key) AS object", "etag", "size", "last_modified")
 
 
 def _pieces(
-    run: SourceRun, client: S3Client, page: FirstPage, end: str, ledger: Ledger | None
+    run: SourceRun, store: Store, page: FirstPage, end: str, ledger: Ledger | None
 ) -> list[KeyRange]:
     """The key space behind the first page, in as many pieces as are worth it."""
     location = run.definition.location
     if ledger is not None and (known := ledger.sample(SAMPLE_ONE_IN)):
-        keys = [uri.removeprefix(f"s3://{location.bucket}/") for uri in known]
+        keys = [location.key_of(uri) for uri in known]
         worth = len(keys) * SAMPLE_ONE_IN // KEYS_PER_PAGE // PAGES_PER_PIECE
         most = PIECES_PER_TASK * default_parallelism(run.spark) if worth > 1 else 1
         return cut(keys, min(worth, most), end)
@@ -160,7 +158,8 @@ def _pieces(
     # Folders of more than a page each: so what is in them may be told apart too.
     deep = page.folders == 1
     per_piece = 1 if deep else PAGES_PER_PIECE * page.folders
-    marks = folders_after(client, location.bucket, prefix, end, most * per_piece, deep=deep)
+    within = replace(location, prefix=prefix)
+    marks = folders_after(store, within, end, most * per_piece, deep=deep)
     return cut(marks, most if deep else min(most, len(marks) // per_piece), end)
 
 
@@ -176,27 +175,25 @@ def _listed_by_tasks(run: SourceRun, pieces: Sequence[KeyRange]) -> DataFrame:
 
 
 def folders_after(
-    client: S3Client, bucket: str, prefix: str, after: str, wanted: int, *, deep: bool
+    store: Store, within: S3Location, after: str, wanted: int, *, deep: bool
 ) -> list[str]:
-    """Folders below the prefix that begin after a key, in order: `wanted` of them, about.
+    """Folders within a location that begin after a key, in order: `wanted` of them, about.
 
     Each ends in a slash. With `deep` folders in folders too, where there are not enough. There may
     be more of which nothing is known: at most `MAX_REQUESTS` are made. Raises S3Error.
     """
     found: set[str] = set()
     # Not every store shows the folder in which the listing begins, whose folders are wanted.
-    start: Any = {} if deep else {"StartAfter": after}
-    paginator = client.get_paginator("list_objects_v2")
-    folders, requests = [prefix], 0
+    start = "" if deep else after
+    folders, requests = [within.prefix], 0
     # Level by level, as those of a level are about as large as each other.
     for folder in folders:
-        with explained(f"listing s3://{bucket}/{folder}", "s3:ListBucket"):
-            for page in paginator.paginate(Bucket=bucket, Prefix=folder, Delimiter="/", **start):
-                names = [one["Prefix"] for one in page.get("CommonPrefixes", [])]
-                found.update(name for name in names if name > after)
+        with explained(f"listing {within.uri_of(folder)}", "s3:ListBucket"):
+            for page in store.pages(folder, after=start, folders=True):
+                found.update(name for name in page.folders if name > after)
                 requests += 1
                 if len(found) >= wanted or requests == MAX_REQUESTS:
                     return sorted(found)
                 if deep:
-                    folders += names
+                    folders += page.folders
     return sorted(found)

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.source.executor.pattern import Pattern
 from dbt.adapters.mzs3.source.run import locked_source
 from dbt.adapters.mzs3.source.tables import require_ledger, stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row, persisted
-from dbt.adapters.mzs3.store.location import SCHEME, S3Location
+from dbt.adapters.mzs3.store.location import SCHEMES, S3Location
 from dbt.adapters.mzs3.text import counted
 
 _MAX_SHOWN = 10
@@ -159,13 +159,13 @@ def read_wanted(operation: str, names: Sequence[str], location: S3Location) -> l
     `external.pattern` is, or against the whole key where it starts with `s3://bucket/`. Raises
     ConfigError with all problems.
     """
-    bucket = f"{SCHEME}{location.bucket}/"
+    bucket = location.uri_of("")
     problems: list[str] = []
     wanted: list[NamedObject] = []
     for name in names:
         base, pattern = location.uri, name
         uris = tuple(dict.fromkeys((bucket + name, location.uri + name)))
-        if name.startswith(SCHEME):
+        if name.startswith(SCHEMES):
             base, pattern, uris = bucket, name.removeprefix(bucket), (name,)
             if not name.startswith(bucket):
                 problems.append(f"{name} is not in the source's bucket, {location.bucket}")

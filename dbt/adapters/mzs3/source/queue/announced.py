@@ -30,7 +30,7 @@ def look_again(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
     # What was planned beside others and never tried comes last: it is as it was most likely.
     order = (F.expr(is_any_sql("shown.state", (State.LISTED,))), "object")
     first = open_ones.orderBy(*order).limit(MAX_MESSAGES)
-    start = len(f"s3://{run.definition.location.bucket}/")
+    start = len(run.definition.location.uri_of(""))
     inbox.look_again([row["object"][start:] for row in first.select("object").collect()])
 
 
@@ -44,7 +44,7 @@ def note_what_is_gone(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
     if not inbox.gone:
         return
     columns = {
-        "object": [f"s3://{run.definition.location.bucket}/{event.key}" for event in inbox.gone],
+        "object": [run.definition.location.uri_of(event.key) for event in inbox.gone],
         "announced": [event.kind is Kind.CREATED for event in inbox.gone],
         "text": [_text(event) for event in inbox.gone],
     }

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.source.executor.listing import ObjectInfo
@@ -27,19 +26,17 @@ from dbt.adapters.mzs3.source.queue.messages import (
 )
 from dbt.adapters.mzs3.source.queue.sqs import BATCH, Queue
 from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.store.body import get_object
-from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.failures import (
-    AwsFailure,
+    MissingBucketError,
+    MissingError,
+    PermissionDeniedError,
+    StoreError,
     describe,
-    error_code,
-    is_denied,
-    is_missing,
 )
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.opened import open_store
+from dbt.adapters.mzs3.store.store import Store
 from dbt.adapters.mzs3.text import counted
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 MAX_MESSAGES = 10_000
 """What one run receives at most of its source's messages; the rest waits for the next one."""
@@ -270,46 +267,46 @@ def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ObjectIn
     One HEAD for each, `THREADS` at a time. Raises S3Error for what is neither there nor missing,
     and where the whole bucket is missing; and SourceError once the user has cancelled.
     """
-    client, bucket = s3_client(run.connection), run.definition.location.bucket
+    location = run.definition.location
+    store = open_store(run.connection, location)
     waiting = iter(keys)
     bucket_seen = False
     with ThreadPoolExecutor(THREADS) as pool:
         while some := list(islice(waiting, _AT_A_TIME)):
             run.cancellation.check()
-            found_of_each = pool.map(partial(_head, client, bucket), some)
+            found_of_each = pool.map(partial(_head, store, location), some)
             for key, found in zip(some, found_of_each, strict=True):
                 if found is None and not bucket_seen:
-                    _require_bucket(client, bucket, key)
+                    _require_bucket(store, location, key)
                     bucket_seen = True
                 yield key, found
 
 
-def _require_bucket(client: S3Client, bucket: str, key: str) -> None:
+def _require_bucket(store: Store, location: S3Location, key: str) -> None:
     """A HEAD does not tell a missing key from a missing bucket; the answer to a GET does."""
     try:
-        get_object(client, Bucket=bucket, Key=key)["Body"].close()
-    except AwsFailure as exc:
-        if error_code(exc) == "NoSuchBucket":
-            doing = f"looking for s3://{bucket}/{key}"
-            raise S3Error(
-                f"{describe(exc, doing)}. The messages that announced its objects stay in the "
-                "queue; check the bucket, and the endpoint of the AWS connection"
-            ) from exc
+        store.get(key).body.close()
+    except MissingBucketError as exc:
+        raise S3Error(
+            f"{describe(exc, f'looking for {location.uri_of(key)}')}. The messages that announced "
+            "its objects stay in the queue; check the bucket, and the endpoint of the AWS "
+            "connection"
+        ) from exc
+    except StoreError:
+        pass
 
 
-def _head(client: S3Client, bucket: str, key: str) -> ObjectInfo | None:
+def _head(store: Store, location: S3Location, key: str) -> ObjectInfo | None:
     try:
-        answer = client.head_object(Bucket=bucket, Key=key)
-    except AwsFailure as exc:
-        if is_missing(exc):
-            return None
-        text = describe(exc, f"looking for s3://{bucket}/{key}", "s3:GetObject")
-        if is_denied(exc):
+        found = store.head(key)
+    except MissingError:
+        return None
+    except StoreError as exc:
+        text = describe(exc, f"looking for {location.uri_of(key)}", "s3:GetObject")
+        if isinstance(exc, PermissionDeniedError):
             text += (
                 ". If the object is gone, this needs s3:ListBucket too: without it S3 does not "
                 "tell what is missing from what is denied"
             )
         raise S3Error(text) from exc
-    return ObjectInfo(
-        key, answer["ETag"].strip('"'), answer["ContentLength"], answer["LastModified"]
-    )
+    return ObjectInfo(key, found.etag.strip('"'), found.size, found.modified)

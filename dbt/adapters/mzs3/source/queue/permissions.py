@@ -8,7 +8,7 @@ from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.source.queue.sqs import Queue
 from dbt.adapters.mzs3.store.check import MAX_ATTEMPTS, Check, Permission
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.failures import is_denied, nothing_works
+from dbt.adapters.mzs3.store.failures import PermissionDeniedError, StoreError, nothing_works
 
 LOOK_UP = Permission(
     "look up the queue", "sqs:GetQueueUrl", True, "a queue that is given by its name"
@@ -60,8 +60,10 @@ def _try(connection: AwsConnection, need: Permission, action: Callable[[], objec
         action()
     except S3Error as exc:
         cause = exc.__cause__
-        if not isinstance(cause, Exception) or nothing_works(cause):
+        if not isinstance(cause, StoreError) or nothing_works(cause):
             raise S3Error(f"aws_connections.{connection.name}: {exc}") from exc
         text = str(exc).rstrip(".")
-        return Check(need, f"{text}. Needed for {need.used_for}", is_denied(cause))
+        return Check(
+            need, f"{text}. Needed for {need.used_for}", isinstance(cause, PermissionDeniedError)
+        )
     return Check(need)

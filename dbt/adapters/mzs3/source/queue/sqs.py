@@ -11,14 +11,12 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from botocore.exceptions import ConnectionError as NoConnection
-from botocore.exceptions import HTTPClientError
-
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.source.config import queue_name
+from dbt.adapters.mzs3.store.answers import answers
 from dbt.adapters.mzs3.store.client import OTHER_MAX_ATTEMPTS, aws_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.failures import QUEUE_MISSING_CODES, AwsFailure, describe, error_code
+from dbt.adapters.mzs3.store.failures import MissingQueueError, NoAnswerError, StoreError, describe
 
 BATCH = 10
 """What SQS takes and gives in one request."""
@@ -117,22 +115,22 @@ class Queue:
     @contextmanager
     def _failures(self, doing: str, permission: str) -> Iterator[None]:
         try:
-            yield
-        except AwsFailure as exc:
+            with answers():
+                yield
+        except StoreError as exc:
             text = describe(exc, f"{doing} the queue {self.name}", permission)
             raise S3Error(text + _advice(exc)) from exc
 
 
-def _advice(exc: Exception) -> str:
-    code = error_code(exc)
-    if code in QUEUE_MISSING_CODES:
+def _advice(exc: StoreError) -> str:
+    if isinstance(exc, MissingQueueError):
         return (
             ". Make the queue; or check its name under external.discover, and region and account "
             "of the AWS connection: the queue of another region or account is given by its URL"
         )
-    if "kms" in code.lower():
+    if "kms" in exc.code.lower():
         return ". The queue is encrypted: this needs kms:Decrypt on its key"
-    if isinstance(exc, (NoConnection, HTTPClientError)):
+    if isinstance(exc, NoAnswerError):
         return (
             ". Check that SQS can be reached from here; a queue that is not at the endpoint of "
             "the AWS connection is given by its URL"

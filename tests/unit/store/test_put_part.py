@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from dbt.adapters.mzs3.store.upload_part import Parts
+from dbt.adapters.mzs3.store.failures import StoreError
+from dbt.adapters.mzs3.store.s3 import S3Store
 
 
 class LockedBucket:
@@ -27,9 +28,9 @@ class LockedBucket:
         return {"ETag": "etag"}
 
 
-def parts(bucket: LockedBucket) -> Parts:
+def store(bucket: LockedBucket) -> S3Store:
     client: Any = bucket
-    return Parts(client, "b")
+    return S3Store(client, "b")
 
 
 def test_a_bucket_that_asks_for_an_md5_is_told_it_from_then_on() -> None:
@@ -37,8 +38,8 @@ def test_a_bucket_that_asks_for_an_md5_is_told_it_from_then_on() -> None:
         "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Part requests with "
         "Object Lock parameters"
     )
-    sent = parts(bucket)
-    assert [sent.put("k", "id", number, b"abc") for number in (1, 2)] == ["etag", "etag"]
+    sent = store(bucket)
+    assert [sent.put_part("k", "id", number, b"abc") for number in (1, 2)] == ["etag", "etag"]
     assert bucket.asked == [None, "kAFQmDzST7DWlj99KOF/cg==", "kAFQmDzST7DWlj99KOF/cg=="]
 
 
@@ -47,6 +48,6 @@ def test_a_bucket_that_asks_for_an_md5_is_told_it_from_then_on() -> None:
 )
 def test_another_refusal_is_one(message: str, status: int) -> None:
     bucket = LockedBucket(message, status)
-    with pytest.raises(ClientError):
-        parts(bucket).put("k", "id", 1, b"abc")
+    with pytest.raises(StoreError):
+        store(bucket).put_part("k", "id", 1, b"abc")
     assert bucket.asked == [None]

@@ -1,0 +1,387 @@
+"""A bucket of Amazon S3, or of a store with its API, by boto3."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from dbt.adapters.mzs3.store.answers import answers, refusal, time_of
+from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.failures import (
+    MissingError,
+    NotSupportedError,
+    PermissionDeniedError,
+    ReplacedError,
+    StoreError,
+    UnreadableError,
+    WrongPartError,
+    on_condition,
+)
+from dbt.adapters.mzs3.store.store import (
+    BegunUpload,
+    Content,
+    ListedObject,
+    ObjectHead,
+    OpenedUpload,
+    Page,
+    Traits,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+# Of S3 itself: a server of somebody's, on a machine there, may have a name that ends the same way.
+_AMAZON_S3 = re.compile(
+    r"(.+\.)?s3(-fips|-accesspoint|-accesspoint-fips|express-[a-z0-9-]+)?"
+    r"(\.dualstack)?(\.[a-z]{2}[a-z-]*-[0-9]+)?(\.vpce)?\.amazonaws\.(com|com\.cn|eu)"
+)
+_CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)
+# S3 copies no object in one request that is larger.
+_ONE_COPY_BYTES = 5 * 1024**3
+# What a copy keeps only if it is told, once metadata is added to it.
+_KEPT = (
+    "CacheControl",
+    "ContentDisposition",
+    "ContentEncoding",
+    "ContentLanguage",
+    "ContentType",
+    "Expires",
+    "StorageClass",
+    "WebsiteRedirectLocation",
+)
+
+
+def open_bucket(connection: AwsConnection, bucket: str) -> S3Store:
+    """The bucket, by a client of its own."""
+    return S3Store(s3_client(connection), bucket)
+
+
+class S3Body:
+    """The bytes of an answer: `read` raises StoreError, and `close` nothing."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def read(self, size: int | None = None) -> bytes:
+        """Up to `size` bytes, or all that are left; b"" at the end."""
+        with answers():
+            data: bytes = self._raw.read() if size is None else self._raw.read(size)
+        return data
+
+    def close(self) -> None:
+        """Return the connection to the pool, or give it up; safe to repeat."""
+        with contextlib.suppress(Exception):
+            self._raw.close()
+
+
+class S3Store:
+    """A bucket and a client for it; see Store.
+
+    The MD5 of parts takes time, so it is sent once the bucket has asked for it, as Object Lock
+    does.
+    """
+
+    def __init__(self, client: S3Client, bucket: str) -> None:
+        self._client: Any = client
+        self.bucket = bucket
+        self._parts_have_md5 = False
+        self._deletes_many = True
+
+    @property
+    def place(self) -> str:
+        """The address that is asked, and the bucket."""
+        return f"{self._client.meta.endpoint_url} {self.bucket}"
+
+    @property
+    def traits(self) -> Traits:
+        """Those of Amazon S3 itself, by the host that is asked."""
+        host = urlsplit(str(self._client.meta.endpoint_url)).hostname or ""
+        is_amazon = _AMAZON_S3.fullmatch(host) is not None
+        return Traits(heeds_conditions=is_amazon, numbers_etags=is_amazon)
+
+    def get(
+        self, key: str, *, version: str | None = None, span: tuple[int, int | None] | None = None
+    ) -> Content:
+        """An object, or a range of its bytes."""
+        request: dict[str, Any] = {"Bucket": self.bucket, "Key": key}
+        if version is not None:
+            request["IfMatch"] = _quoted(version)
+        start = 0
+        if span is not None:
+            start, end = span
+            request["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
+        with answers():
+            answer = self._client.get_object(**request)
+        body = S3Body(answer["Body"])
+        try:
+            _require_asked(answer, version, start, whole=span is None)
+        except StoreError:
+            body.close()
+            raise
+        return Content(body, answer["ETag"], answer.get("ContentLength"), time_of(answer))
+
+    def head(self, key: str) -> ObjectHead:
+        """What is known of an object."""
+        with answers():
+            answer = self._client.head_object(Bucket=self.bucket, Key=key)
+        return ObjectHead(
+            key,
+            answer["ETag"],
+            answer["ContentLength"],
+            answer["LastModified"],
+            answer.get("Metadata", {}),
+            {name: answer[name] for name in _KEPT if answer.get(name)},
+        )
+
+    def put(self, key: str, body: bytes, properties: Mapping[str, str], **condition: Any) -> str:
+        """Write an object; its ETag."""
+        with answers():
+            answer = self._client.put_object(
+                Bucket=self.bucket,
+                Key=key,
+                Body=body,
+                ContentMD5=content_md5(body),  # buckets with Object Lock refuse it otherwise
+                **properties,
+                **_headers(**condition),
+            )
+        return str(answer["ETag"])
+
+    def delete(self, key: str, *, if_version: str | None = None) -> None:
+        """Delete an object."""
+        with answers():
+            self._client.delete_object(
+                Bucket=self.bucket, Key=key, **_headers(if_version=if_version)
+            )
+
+    def delete_many(self, keys: Sequence[str]) -> Mapping[str, StoreError]:
+        """Delete objects by one request; by one each, where the store does not know that."""
+        failed: dict[str, StoreError] = {}
+        if self._deletes_many and len(keys) > 1:
+            objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            try:
+                with answers():
+                    answer = self._client.delete_objects(Bucket=self.bucket, Delete=objects)
+            except StoreError as exc:
+                if not _is_unknown(exc):
+                    return dict.fromkeys(keys, exc)
+                self._deletes_many = False
+            else:
+                failed = {
+                    error["Key"]: refusal({"Error": error}, "DeleteObject")
+                    for error in answer.get("Errors", [])
+                }
+                # What boto3 does not repeat, as it is a part of an answer.
+                keys = [k for k, exc in failed.items() if not _is_final(exc)]
+        for key in keys:
+            failed.pop(key, None)
+            try:
+                self.delete(key)
+            except StoreError as exc:
+                failed[key] = exc
+        return failed
+
+    def pages(
+        self, prefix: str, *, after: str = "", limit: int | None = None, folders: bool = False
+    ) -> Iterator[Page]:
+        """The objects whose keys begin so, page by page."""
+        asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
+        asked |= {"StartAfter": after} if after else {}
+        asked |= {"Delimiter": "/"} if folders else {}
+        if limit is not None:
+            with answers():
+                answer = self._client.list_objects_v2(**asked, MaxKeys=limit)
+            yield _page(answer)
+            return
+        pages = iter(self._client.get_paginator("list_objects_v2").paginate(**asked))
+        while True:
+            with answers():
+                answer = next(pages, None)
+            if answer is None:
+                return
+            yield _page(answer)
+
+    def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
+        """Copy that version of an object to a bucket; replaces nothing where boto3 can say so."""
+        extra = {
+            **head.properties,
+            "Metadata": {**head.metadata, **metadata},
+            "MetadataDirective": "REPLACE",
+            "CopySourceIfMatch": _quoted(head.etag),
+        }
+        source = {"Bucket": self.bucket, "Key": head.key}
+        if head.size > _ONE_COPY_BYTES:
+            with answers():
+                self._client.copy(source, bucket, key, ExtraArgs=extra)
+            return
+
+        def copy(**condition: Any) -> None:
+            with answers():
+                self._client.copy_object(
+                    Bucket=bucket, Key=key, CopySource=source, **extra, **condition
+                )
+
+        takes = self._client.meta.service_model.operation_model("CopyObject").input_shape
+        # A newer boto3 does.
+        on_condition(copy, **({"IfNoneMatch": "*"} if "IfNoneMatch" in takes.members else {}))
+
+    def tags(self, key: str) -> dict[str, str]:
+        """The tags of an object."""
+        with answers():
+            answer = self._client.get_object_tagging(Bucket=self.bucket, Key=key)
+        return {one["Key"]: one["Value"] for one in answer["TagSet"]}
+
+    def tag(self, key: str, tags: Mapping[str, str]) -> None:
+        """Set the tags of an object."""
+        tag_set = [{"Key": name, "Value": value} for name, value in tags.items()]
+        with answers():
+            self._client.put_object_tagging(
+                Bucket=self.bucket, Key=key, Tagging={"TagSet": tag_set}
+            )
+
+    def open_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
+        """Open a multipart upload."""
+        with answers():
+            answer = self._client.create_multipart_upload(
+                Bucket=self.bucket, Key=key, **properties
+            )
+        attempts = answer.get("ResponseMetadata", {}).get("RetryAttempts")
+        return BegunUpload(str(answer["UploadId"]), is_only=attempts == 0)
+
+    def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
+        """Send a part; its ETag."""
+        part = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "PartNumber": number}
+        if not self._parts_have_md5:
+            try:
+                with answers():
+                    return str(self._client.upload_part(**part, Body=body)["ETag"])
+            except StoreError as exc:
+                if not _asks_for_md5(exc):
+                    raise
+                self._parts_have_md5 = True
+        with answers():
+            answer = self._client.upload_part(**part, Body=body, ContentMD5=content_md5(body))
+        return str(answer["ETag"])
+
+    def complete(self, key: str, upload_id: str, etags: Sequence[str], **condition: Any) -> str:
+        """Make an object of the parts; its ETag."""
+        parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(etags, 1)]
+        with answers():
+            answer = self._client.complete_multipart_upload(
+                Bucket=self.bucket,
+                Key=key,
+                UploadId=upload_id,
+                MultipartUpload={"Parts": parts},
+                **_headers(**condition),
+            )
+        return str(answer.get("ETag", ""))
+
+    def abort(self, key: str, upload_id: str) -> None:
+        """Abort a multipart upload."""
+        with answers():
+            self._client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
+
+    def parts(self, key: str, upload_id: str) -> dict[int, tuple[str, int]]:
+        """The parts of an open upload."""
+        paginator = self._client.get_paginator("list_parts")
+        with answers():
+            pages = paginator.paginate(Bucket=self.bucket, Key=key, UploadId=upload_id)
+            return {
+                part["PartNumber"]: (part["ETag"], part["Size"])
+                for page in pages
+                for part in page.get("Parts", [])
+            }
+
+    def uploads(self, prefix: str) -> Iterator[OpenedUpload]:
+        """The open uploads whose keys begin so."""
+        paginator = self._client.get_paginator("list_multipart_uploads")
+        pages = iter(paginator.paginate(Bucket=self.bucket, Prefix=prefix))
+        while True:
+            with answers():
+                page = next(pages, None)
+            if page is None:
+                return
+            for found in page.get("Uploads", []):
+                yield OpenedUpload(found["Key"], found["UploadId"], found["Initiated"])
+
+
+def content_md5(body: bytes) -> str:
+    """The header Content-MD5 of a body."""
+    return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+
+
+def _headers(*, if_absent: bool = False, if_version: str | None = None) -> dict[str, str]:
+    if if_absent:
+        return {"IfNoneMatch": "*"}
+    return {} if if_version is None else {"IfMatch": _quoted(if_version)}
+
+
+def _quoted(etag: str) -> str:
+    return '"' + etag.strip('"') + '"'
+
+
+def _page(answer: Mapping[str, Any]) -> Page:
+    return Page(
+        [
+            ListedObject(one["Key"], one.get("ETag", ""), one["Size"], one["LastModified"])
+            for one in answer.get("Contents", ())
+        ],
+        [one["Prefix"] for one in answer.get("CommonPrefixes", ())],
+        not answer.get("IsTruncated"),
+        time_of(answer),
+    )
+
+
+def _require_asked(
+    answer: Mapping[str, Any], version: str | None, start: int, *, whole: bool
+) -> None:
+    """A store or a proxy may leave the conditions and the range of a request out of account."""
+    if "ETag" not in answer:
+        raise UnreadableError("the answer has no ETag", code="AnswerError")
+    if version is not None and answer["ETag"].strip('"') != version.strip('"'):
+        raise ReplacedError("it has another ETag than expected")
+    if not begins_at(answer, start, whole=whole):
+        status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        raise WrongPartError(
+            f"asked for it from byte {start} on, the store sent another part (HTTP "
+            f"{status}, Content-Range {answer.get('ContentRange')}, Content-Length "
+            f"{answer.get('ContentLength')})"
+        )
+
+
+def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:
+    """Whether the body begins at that byte of the object, and has the length of Content-Range.
+
+    If `whole`, it also has to end where the object does. There are stores that send a part with
+    the status 200, so that is not looked at.
+    """
+    content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
+    if content_range is None:
+        return position == 0
+    found = _CONTENT_RANGE.fullmatch(content_range)
+    if found is None or int(found[1]) != position:
+        return False
+    end = int(found[2]) + 1
+    return length in (None, end - position) and (not whole or found[3] == str(end))
+
+
+def _asks_for_md5(exc: StoreError) -> bool:
+    return exc.status == 400 and "content-md5" in str(exc).lower()
+
+
+def _is_final(exc: StoreError) -> bool:
+    return isinstance(exc, (PermissionDeniedError, MissingError))
+
+
+def _is_unknown(exc: StoreError) -> bool:
+    """Whether a store does not know DeleteObjects, or not as boto3 sends it."""
+    unknown = {"MethodNotAllowed", "InvalidRequest", "MissingContentMD5", "InvalidDigest"}
+    is_404 = isinstance(exc, MissingError) and exc.code != "NoSuchBucket"
+    return (
+        isinstance(exc, NotSupportedError) or is_404 or exc.code in unknown or _asks_for_md5(exc)
+    )

@@ -1,0 +1,49 @@
+"""A store is opened once for tasks and runs that follow each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt.adapters.mzs3.store import opened
+from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.opened import lent_store, recent_store
+
+KEYS = {"access_key_id": "a", "secret_access_key": "b"}
+LOCATION = S3Location("b", "x/")
+
+
+def test_a_store_is_kept_for_an_equal_connection_and_not_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(opened.time, "monotonic", lambda: now)
+    connection = AwsConnection(region="eu-west-1", **KEYS)
+    first = recent_store(connection, LOCATION)
+    now += 59
+    assert recent_store(AwsConnection(region="eu-west-1", **KEYS), LOCATION) is first
+    now += 2
+    second = recent_store(connection, LOCATION)
+    assert second is not first
+    assert recent_store(AwsConnection(region="eu-west-2", **KEYS), LOCATION) is not second
+
+
+def test_a_store_is_lent_to_one_at_a_time_and_not_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(opened.time, "monotonic", lambda: now)
+    monkeypatch.setattr(opened, "_idle", [])
+    connection = AwsConnection(region="eu-west-1", **KEYS)
+    first, second = lent_store(connection, LOCATION), lent_store(connection, LOCATION)
+    assert first.store is not second.store
+    first.give_back()
+    assert lent_store(AwsConnection(region="eu-west-2", **KEYS), LOCATION).store is not first.store
+    with monkeypatch.context() as other:
+        other.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+        assert lent_store(connection, LOCATION).store is not first.store
+    now += 59
+    assert lent_store(AwsConnection(region="eu-west-1", **KEYS), LOCATION) is first
+    first.give_back()
+    now += 2
+    assert lent_store(connection, LOCATION) is not first
