@@ -135,6 +135,19 @@ def test_rooms_import_from_those_below(room: str) -> None:
     assert above == []
 
 
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_the_store_alone_knows_what_carries_its_requests(path: Path) -> None:
+    """Not for types either."""
+    named = {
+        module.split(".")[0]
+        for node in nodes_of(path)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for module in [*(one.name for one in node.names), str(getattr(node, "module", ""))]
+    }
+    transports = {name for name in named if name.startswith(("boto3", "botocore", "mypy_boto3"))}
+    assert is_in(path, ["store"]) or not transports | (named & {"urllib3", "s3transfer"})
+
+
 @pytest.mark.parametrize(("name", "packages"), OPTIONAL_FOR_EXECUTORS.items())
 def test_optional_packages_are_imported_inside_functions(name: str, packages: set[str]) -> None:
     module = ast.parse((PACKAGE / name).read_text())

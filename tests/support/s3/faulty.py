@@ -56,6 +56,8 @@ class Request:
                 return "AbortMultipartUpload"
             case "DELETE":
                 return "DeleteObject"
+            case "POST" if "delete" in self.query:
+                return "DeleteObjects"
             case "GET" if "list-type" in self.query:
                 return "ListObjectsV2"
             case "GET" if "uploads" in self.query:
@@ -191,6 +193,12 @@ class FaultyS3:
                 request = Request(self.command, parts.path, query, body, names)
                 proxy.seen.append(request)
                 proxy.watch(request)
+                if (
+                    request.action == "DeleteObjects"
+                ):  # so that each key is a request that rules see
+                    body = _ERROR.format("NotImplemented", "It is not known here.").encode()
+                    self._answer(501, {"Content-Type": "application/xml"}, body)
+                    return
                 if refused := proxy.deny(request):
                     status = 404 if isinstance(refused, str) else 403
                     code = refused if isinstance(refused, str) else "AccessDenied"

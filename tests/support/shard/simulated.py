@@ -198,9 +198,9 @@ def read(client: ShardClient, batches: Sequence[ShardBatch]) -> Rows:
             if "NoSuchKey" in str(exc):
                 raise GoneError(f"{file.name} is gone") from exc
             raise
-        if found["ETag"] != file.etag:
+        if found.etag != file.etag:
             raise GoneError(f"{file.name} is another one")
-        rows.update(json.loads(found["Body"].read()))
+        rows.update(json.loads(found.body.read()))
     return +rows
 
 

@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.ledger.partitions import location_of, write_partition
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.ledger.rows_table import RowPartitions
 from dbt.adapters.mzs3.source.fetch import EpochRows
+from dbt.adapters.mzs3.store.location import S3Location
 
 TABLE = [
     ("# Detailed", "string"),
@@ -99,7 +100,8 @@ def test_rows_of_which_spark_reports_nothing_are_no_partition(
     monkeypatch.setattr(EpochRows, "_fetched", lambda *_: nullcontext(rows_of(catalog)))
     relations = SourceRelations("raw", "orders")
     ledger: Any = SimpleNamespace(spark=catalog, relations=relations, require_lock=int)
-    spec: Any = SimpleNamespace(bucket="b", source="lake.orders", has_problems=False)
+    where = S3Location("b", "")
+    spec: Any = SimpleNamespace(location=where, source="lake.orders", has_problems=False)
     with pytest.raises(SourceError) as raised:
         EpochRows(ledger, spec, "7", MagicMock(), 1, 1).write()
     assert str(raised.value) == (

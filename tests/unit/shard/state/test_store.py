@@ -275,7 +275,7 @@ def test_a_conflict_with_our_own_first_request_is_no_lost_race(
 
 @pytest.mark.parametrize(
     "failure",
-    [failing("AccessDenied", 403), NoCredentialsError(), RoleError(reason="no such role")],
+    [failing("AccessDenied", 403), NoCredentialsError(), RoleError("no such role")],
     ids=str,
 )
 def test_a_refusal_is_one(store: StateStore, client: Any, failure: Exception) -> None:
