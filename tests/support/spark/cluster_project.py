@@ -69,13 +69,16 @@ UNDER_WAY: dict[str, Callable[[Request], bool]] = {
 }
 """Of each model, whether a request shows that its tasks are in the midst of their work."""
 
-# Of a driver in dbt's process.
-LOCAL = {
-    "spark.sql.shuffle.partitions": "4",
-    "spark.sql.adaptive.coalescePartitions.enabled": "false",
-    # Little is computed; to compile it would take longer.
+# Little is computed: to generate and compile code takes longer than it saves.
+INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+# Of a driver in dbt's process.
+LOCAL = {
+    **INTERPRETED,
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -87,6 +90,8 @@ LOCAL = {
 CLUSTER = {
     **LOCAL,
     "spark.executor.memory": "512m",
+    # As short as they live, Java's second compiler costs more than it gains.
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "200s",
@@ -143,6 +148,7 @@ def start_connect(
 ) -> Iterator[spark_servers.Server]:
     """A Connect server whose workers find S3 at the endpoint."""
     settings = {
+        **INTERPRETED,
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         **(settings or {}),
