@@ -13,6 +13,7 @@ from dbt_common.dataclass_schema import StrEnum
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
+from dbt.adapters.mzs3.options.secrets import HIDDEN, masked
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.remote import shown_server, url_problem
 from dbt.adapters.mzs3.spark.settings import WAREHOUSE
@@ -20,10 +21,8 @@ from dbt.adapters.mzs3.store.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.submit.options import SubmitOptions, parse_submit_options
 from dbt.adapters.mzs3.text import without_login
 
-HIDDEN = "***"
 SPARK_CATALOG = "spark_catalog"
 """The catalog that Spark looks in unless it is told another."""
-_SECRET_AWS_KEYS = {f.name for f in fields(AwsConnection) if not f.repr}
 _SECRET_FIELDS = (
     *("token", "password", "connection_string_suffix", "server_side_parameters", "spark_submit"),
 )
@@ -198,11 +197,7 @@ class Mzs3Credentials(SparkCredentials):
         shown: dict[str, Any] = super().__post_serialize__(dct, context)
         shown["host"] = self._shown_host
         shown["aws_connections"] = {
-            name: {
-                key: HIDDEN if key in _SECRET_AWS_KEYS and value is not None else value
-                for key, value in values.items()
-            }
-            for name, values in self.aws_connections.items()
+            name: masked(AwsConnection, values) for name, values in self.aws_connections.items()
         }
         for name in _SECRET_FIELDS:
             value = shown.get(name)

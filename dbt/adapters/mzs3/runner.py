@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.connections import session_of
 from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
+from dbt.adapters.mzs3.options.secrets import secret_settings, secret_values
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once
 from dbt.adapters.mzs3.spark.job import Call, Tell
 from dbt.adapters.mzs3.spark.settings import DEFAULTS
-from dbt.adapters.mzs3.submit.command import secret_settings
 from dbt.adapters.mzs3.submit.messages import SessionSettings
 from dbt.adapters.mzs3.submit.process import Submission, SubmitPlan
 
@@ -105,7 +105,7 @@ def submit_plan(credentials: Mzs3Credentials, name: str) -> SubmitPlan:
         session=SessionSettings(parameters, credentials.executor_timeout),
         secrets=[
             *env_secrets(),
-            *(secret for connection in connections for secret in connection.secrets),
+            *(secret for connection in connections for secret in secret_values(connection)),
             *secret_settings(parameters),
         ],
     )

@@ -55,5 +55,5 @@ class TestDebugWithAProfileThatIsWrong:
         ok, log = run_dbt_and_capture(["debug"], expect_pass=False)
 
         assert not ok
-        assert "aws_connections.default.regoin is not a known key" in log
+        assert "aws_connections.default.regoin is not an option of aws_connections" in log
         assert "aws_connections.lake.endpoint must start with http:// or https://" in log

@@ -57,7 +57,7 @@ def test_all_problems_of_all_connections_at_once() -> None:
         ({"endpoint": "127.0.0.1:5000"}, "endpoint must start with http:// or https://"),
         ({"assume_role_arn": "role/copy"}, "assume_role_arn must be an ARN"),
         ({"access_key_id": "", "secret_access_key": "x"}, "access_key_id is empty"),
-        ({"key": "A"}, "aws_connections.lake.key is not a known key"),
+        ({"key": "A"}, "aws_connections.lake.key is not an option of aws_connections"),
     ],
 )
 def test_what_is_refused(keys: dict[str, Any], problem: str) -> None:

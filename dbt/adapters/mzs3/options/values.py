@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.text import SIZE_UNITS, did_you_mean
+from dbt.adapters.mzs3.text import SIZE_UNITS
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Enum)
@@ -74,24 +74,9 @@ class ConfigReader:
             self.note(f"{key} {exc}")
             return None
 
-    def all(self, converters: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
-        """The converted values of all keys that are given and not wrong."""
-        values = ((key, self(key, convert)) for key, convert in converters.items())
-        return {key: value for key, value in values if value is not None}
-
     def note(self, problem: str) -> None:
         """Add a problem, which begins with a key."""
         self.problems.append(f"{self._within}{problem}")
-
-
-def unknown_keys(given: Iterable[str], known: Sequence[str], materialization: str) -> list[str]:
-    """A problem for every key that the materialization does not have, with what may be meant."""
-    return [
-        f"{key} is not an option of {materialization}; "
-        + (did_you_mean(key, known).rstrip() or f"known are {', '.join(known)}")
-        for key in given
-        if key not in known
-    ]
 
 
 def text(value: Any) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import sys
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import dbt.adapters.mzs3.errors as anchor
@@ -20,7 +19,6 @@ PACKAGE = Path(anchor.__file__).parent
 # dbt gives variables of such names to the profile alone.
 _OF_THE_PROFILE = "DBT_ENV_SECRET"
 _MAIN = "from dbt.adapters.mzs3.submit.driver import main\n\nmain()\n"
-_SECRET_SETTING = re.compile(r"secret|password|token|credential|access\W?key", re.IGNORECASE)
 
 
 def spark_submit() -> Path:
@@ -70,11 +68,6 @@ def environment(options: SubmitOptions) -> dict[str, str]:
     if master.startswith("local"):
         found.setdefault("PYSPARK_PYTHON", sys.executable)
     return found
-
-
-def secret_settings(conf: Mapping[str, str]) -> Iterable[str]:
-    """The values of settings whose names say that they are secret."""
-    return [value for key, value in conf.items() if value and _SECRET_SETTING.search(key)]
 
 
 def _write_archive(path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
+from dbt.adapters.mzs3.options.secrets import without
 from dbt.adapters.mzs3.spark.job import Call
 
 GRACE_S = 60.0
@@ -75,10 +76,3 @@ class Failure:
         error = (SparkJobError if self.of_spark else Mzs3Error)(without(secrets, self.text))
         error.__cause__ = RuntimeError(without(secrets, self.trace))  # for dbt's log of debugging
         return error
-
-
-def without(secrets: Iterable[str], text: str) -> str:
-    """The text with each secret replaced."""
-    for secret in secrets:
-        text = text.replace(secret, "*****")
-    return text
