@@ -1,7 +1,7 @@
 """Names of columns and fields, compared as Spark does.
 
-Spark has two ways. What looks a name up, such as every query of a view, compares by Java's
-`equalsIgnoreCase`; what makes a table compares by `toLowerCase`.
+Spark compares in two ways: by Java's `equalsIgnoreCase` to look a name up, as in each query of a
+view, and by `toLowerCase` to create a table.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 ONE_NAME = "one name where spark.sql.caseSensitive is off, as it is by default"
-"""What is wrong with two names: whoever reads them may have it off."""
+"""What is wrong with two names that differ in case: readers may have the setting off."""
 
 
 def shown_namesakes(first: str, second: str, what: str = "columns") -> str:
@@ -20,7 +20,7 @@ def shown_namesakes(first: str, second: str, what: str = "columns") -> str:
 
 
 def folded(name: str) -> str:
-    """The name in a form that is equal for names that a lookup of Spark's takes for one.
+    """The name, folded so that names are equal where a lookup of Spark's takes them for one.
 
     Letter by letter, in upper case and then in lower case, as far as that is one letter again: so
     Turkish i without a dot is i, long s is s and final sigma is sigma, but sharp s is not ss.

@@ -51,8 +51,8 @@ def cast_by_pattern(
 ) -> pa.Array:
     """The texts as values of `kind`; NULL stays NULL.
 
-    `cast` is called for those of the usual form, `read` for each other distinct one: it gives
-    the value, or the number that stands for a date or timestamp. Raises ValueError.
+    `cast` converts those that match the pattern, at once; `read` each other distinct text, to the
+    value or the number that stands for a date or timestamp. Raises ValueError.
     """
     usual = pc.match_substring_regex(text, usual_regex)
     values = cast(pc.if_else(usual, text, pa.scalar(None, pa.string())))

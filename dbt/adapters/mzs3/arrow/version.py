@@ -1,4 +1,4 @@
-"""The version of pyarrow that workers need, which no installer sees to there."""
+"""Checks the version of pyarrow in workers, where no installer does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns packed for their way: workers get them back by `arrow.packed`, Spark itself by SQL."""
+"""Packs narrow columns to be sent; `arrow.packed` unpacks them in workers, SQL in Spark."""
 
 from __future__ import annotations
 

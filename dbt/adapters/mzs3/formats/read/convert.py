@@ -3,9 +3,9 @@
 This is for the types that pyarrow's CSV reader does not read as PostgreSQL does, and for what it
 refuses though PostgreSQL writes or reads it.
 
-A value's verdict is its own, whatever is beside it: of two ways to convert a column, the faster
-one takes a part of what the other one takes, and makes the same values of it. What that is stands
-in docs/inside/values.md, which tests read.
+Whether a value is of its type never depends on the values beside it: where a column can be
+converted in two ways, the faster one accepts a subset of the other's texts, and gives the same
+values. Which texts are accepted stands in docs/inside/values.md, which tests read.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ TRUE_VALUES = _spellings("t", "true", "y", "yes", "on", "1")
 FALSE_VALUES = _spellings("f", "false", "n", "no", "off", "0")
 
 _BINARY = r"^\\x(?:[0-9A-Fa-f]{2})*$"
-# Values of which the form alone says that they convert: nearly all there are.
+# What matches these converts, and nearly all values match.
 _MONTH_AND_DAY = r"-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
 _DATE = rf"^[12][0-9]{{3}}{_MONTH_AND_DAY}"
 _TIME = r"[ T](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
@@ -211,7 +211,7 @@ _GOOD = {
     "binary": _BINARY,
 }
 
-# Values of any other form do not convert. What is in neither class is tried, once each.
+# What does not match these does not convert. Other values are tried, each distinct one once.
 _POSSIBLE_DATE = r"[0-9]{4,7}-[0-9]{2}-[0-9]{2}.*"
 _POSSIBLE_NUMBER = r"[+-]?[.0-9]+(?:[eE][+-]?[0-9]+)?"
 _POSSIBLE_FLOAT = rf"(?:{_POSSIBLE_NUMBER}|[+-]?(?:inf.*|nan.*|INF.*|NAN.*|[IiNn].*))"
@@ -295,7 +295,7 @@ def convert(text: pa.Array, data_type: str) -> pa.Array:
         return text
     converter, arrow_kind = _CONVERTERS[data_type.partition("(")[0]], arrow_type(data_type)
     if converter in _AT_ONCE:
-        # All such columns come here: spare those that have no white space the pass over it.
+        # Without white space around values, which is usual, one pass is enough.
         with contextlib.suppress(ValueError):
             return _AT_ONCE[converter](text, arrow_kind)
     return converter(pc.ascii_trim_whitespace(text), arrow_kind)

@@ -102,9 +102,9 @@ class _ObjectDecoder:
         object_format, header, decoder = self.object_format, self.header, self.decoder
         layout = RecordLayout.in_order(len(decoder.columns)) if header is None else None
         with contextlib.closing(stored.open()) as reader:
-            found = object_format.chunks(reader.read, stored.key, BLOCK_BYTES)
+            chunks = object_format.chunks(reader.read, stored.key, BLOCK_BYTES)
             try:
-                for chunk in found:
+                for chunk in chunks:
                     if layout is None:
                         assert header is not None
                         layout, chunk = without_header(
@@ -114,7 +114,7 @@ class _ObjectDecoder:
                             continue
                     decoded = decoder.decode(chunk, layout)
                     if decoded.length < len(chunk.data):
-                        found.give_back(chunk.after(decoded.length), whole=decoded.length == 0)
+                        chunks.give_back(chunk.after(decoded.length), whole=decoded.length == 0)
                     yield decoded
             except RecordTooLarge as large:
                 if layout is None:

@@ -1,4 +1,4 @@
-"""The interface of a format of source objects, how they are read, and what is read."""
+"""What a format of source objects has to do, and the options and records of reading."""
 
 from __future__ import annotations
 

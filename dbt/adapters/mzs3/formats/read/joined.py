@@ -1,4 +1,4 @@
-"""The records of small CSV objects as one text, as parsing many texts takes far longer."""
+"""Joins small CSV objects to one text: to parse many small ones takes far longer."""
 
 from __future__ import annotations
 

@@ -285,11 +285,11 @@ def name_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> 
         [f"{shown(name)} is there {counts[name]} times" for name in pinned if counts[name] > 1],
         [f"{shown(name)} is not one of them" for name in counts if name not in wanted],
     ]
-    told = [kind[0] for kind in kinds if kind]
-    if not told:
+    firsts = [kind[0] for kind in kinds if kind]
+    if not firsts:
         return None
-    more = sum(map(len, kinds)) - len(told)
-    return ", ".join(told) + (f" ({more} more)" if more else "")
+    more = sum(map(len, kinds)) - len(firsts)
+    return ", ".join(firsts) + (f" ({more} more)" if more else "")
 
 
 def _line(names: Sequence[str]) -> str:

@@ -35,7 +35,7 @@ VOID = "void"
 FIX_FILE = (
     "Write it again, or remove it, or narrow `pattern` so that it is left out, then run again"
 )
-# Beside its own type and, for a text, all of them: what a field of a type can be read as.
+# What a field can be read as beside its own type; a text can be read as any.
 _OTHERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(INTEGERS, (*INTEGERS, "decimal", "float", "double")),
     "decimal": (*INTEGERS, "decimal"),

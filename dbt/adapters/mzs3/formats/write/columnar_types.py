@@ -1,4 +1,4 @@
-"""Materialize's types for what Spark sends: each field's Arrow type and extension name.
+"""The fields of files of Materialize's form: each one's Arrow type and extension name.
 
 Names, types and the metadata key are those of files that Materialize writes; `record`, which it
 lacks, is for structs.

@@ -57,7 +57,7 @@ def ddl_of(data_type: T.DataType) -> str:
 
 
 def fits(data_type: T.DataType, kind: Type) -> bool:
-    """Whether values of a Spark type can be taken for those of the type.
+    """Whether a Spark type's values can be values of the type.
 
     Ranges, PostgreSQL's arrays and the like are structs of their parts, in order.
     """
