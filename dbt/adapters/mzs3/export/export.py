@@ -140,7 +140,7 @@ def build_manifest(
     """
     new = [
         {
-            "url": f"s3://{export.location.bucket}/{file.key}",
+            "url": export.location.uri_of(file.key),
             "mandatory": True,
             "meta": {
                 "content_length": file.bytes,

@@ -16,11 +16,6 @@ from dbt.adapters.mzs3.store.failures import StoreError
 
 MAX_DELETES = 1000
 """How many keys `delete_many` takes."""
-
-
-_LONG_AGO = datetime.fromtimestamp(0, timezone.utc)
-
-
 _LONG_AGO = datetime.fromtimestamp(0, timezone.utc)
 
 
