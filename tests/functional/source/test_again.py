@@ -9,11 +9,11 @@ from support.queue.announcing import Died, dying_at
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.executor import listing
 from dbt.adapters.mzs3.source.listing.plan import new_objects
 from dbt.adapters.mzs3.source.reset import reset_source
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.spark import frames
+from dbt.adapters.mzs3.store import s3 as s3_store
 
 pytestmark = pytest.mark.spark
 
@@ -200,7 +200,7 @@ def test_a_narrower_pattern_is_no_contradiction(lake):
 
 @pytest.mark.slow
 def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake, monkeypatch):
-    monkeypatch.setattr(listing, "KEYS_PER_PAGE", 1)  # tasks list what is behind it
+    monkeypatch.setattr(s3_store, "KEYS_PER_PAGE", 1)  # tasks list what is behind it
     lake.put("1.csv", "id\n1\n")
     lake.put("2.csv", "id\n2\n")
     lake.ingest()

@@ -13,10 +13,10 @@ from support.s3.faulty import FaultyS3
 
 from dbt.adapters.mzs3.ledger.compaction import compact
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.executor import listing as executor_listing
 from dbt.adapters.mzs3.source.freshness import read_pending
 from dbt.adapters.mzs3.source.listing import scan
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.store import s3 as s3_store
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,7 @@ def requests(server):
 def test_a_location_of_many_pages_is_listed_in_pieces_and_each_object_read_once(
     lake, watched, monkeypatch
 ):
-    monkeypatch.setattr(executor_listing, "KEYS_PER_PAGE", 4)
+    monkeypatch.setattr(s3_store, "KEYS_PER_PAGE", 4)
     monkeypatch.setattr(scan, "KEYS_PER_PAGE", 4)
     monkeypatch.setattr(scan, "PAGES_PER_PIECE", 1)
     monkeypatch.setattr(scan, "SAMPLE_ONE_IN", 1)

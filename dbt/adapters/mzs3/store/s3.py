@@ -24,6 +24,7 @@ from dbt.adapters.mzs3.store.failures import (
     on_condition,
 )
 from dbt.adapters.mzs3.store.store import (
+    KEYS_PER_PAGE,
     BegunUpload,
     Content,
     ListedObject,
@@ -190,12 +191,13 @@ class S3Store:
         self, prefix: str, *, after: str = "", limit: int | None = None, folders: bool = False
     ) -> Iterator[Page]:
         """The objects whose keys begin so, page by page."""
-        asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
+        size = KEYS_PER_PAGE if limit is None else limit
+        asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": size}
         asked |= {"StartAfter": after} if after else {}
         asked |= {"Delimiter": "/"} if folders else {}
         if limit is not None:
             with answers():
-                answer = self._client.list_objects_v2(**asked, MaxKeys=limit)
+                answer = self._client.list_objects_v2(**asked)
             yield _page(answer)
             return
         pages = iter(self._client.get_paginator("list_objects_v2").paginate(**asked))

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 from dbt.adapters.mzs3.store.failures import StoreError
 
+KEYS_PER_PAGE = 1000
+"""How many keys a page of a listing has, but for its last one."""
 MAX_DELETES = 1000
 """How many keys `delete_many` takes."""
 _LONG_AGO = datetime.fromtimestamp(0, timezone.utc)

@@ -115,7 +115,7 @@ def test_a_piece_is_listed_from_its_first_key_to_the_page_with_its_last():
     )
     assert found == [f"orders/{n:02}" for n in range(5, 10)]
     assert len(store.asked) == 2
-    assert store.asked[0] == {"Prefix": "orders/", "StartAfter": "orders/04"}
+    assert store.asked[0] == {"Prefix": "orders/", "StartAfter": "orders/04", "MaxKeys": 1000}
 
 
 def test_the_first_page_says_how_to_go_on():

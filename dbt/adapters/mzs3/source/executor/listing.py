@@ -23,7 +23,6 @@ LISTING_DDL = "`key` string, `etag` string, `size` bigint, `last_modified` times
 LISTING_SCHEMA = arrow_schema(LISTING_DDL)
 # What exports leave beside their files, so that one reads back as it was written.
 EXPORT_RECORDS = frozenset({"_manifest.json", "_committing.json"})
-KEYS_PER_PAGE = 1000
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from dbt.adapters.mzs3.ledger.events import State
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.listing import (
-    KEYS_PER_PAGE,
     LISTING_DDL,
     FirstPage,
     KeyRange,
@@ -39,7 +38,7 @@ from dbt.adapters.mzs3.spark.tables import arrow_frame
 from dbt.adapters.mzs3.store.failures import explained
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.opened import open_store
-from dbt.adapters.mzs3.store.store import Store
+from dbt.adapters.mzs3.store.store import KEYS_PER_PAGE, Store
 
 # More than there are tasks at a time, as some pieces hold more keys than others.
 PIECES_PER_TASK = 4
