@@ -1,4 +1,4 @@
-"""A bucket of any number of objects that are nowhere, without a server: a client that reckons.
+"""A bucket of any number of objects that are nowhere, without a server: a store that reckons.
 
 It travels to Spark's tasks with the code that asks S3, so that a listing costs neither HTTP nor
 XML: what is left is the source's own work. `made_up_bucket.py` has the server, and its costs.
@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
 from unittest import mock
 
 import pyarrow as pa
@@ -26,6 +25,8 @@ from dbt.adapters.mzs3.source.executor import listing
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec
 from dbt.adapters.mzs3.source.listing import scan
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.store import KEYS_PER_PAGE, ListedObject, Page
 from dbt.adapters.mzs3.types.table import arrow_type
 
 PREFIX = "orders/"
@@ -38,32 +39,28 @@ _BETWEEN = timedelta(days=1) / _PER_DAY
 
 @dataclass
 class MadeUpClient:
-    """A client for a bucket of so many objects; more of them are new ones, behind the others."""
+    """A store of so many objects; more of them are new ones, behind the others."""
 
     objects: int
 
-    def get_paginator(self, _: str) -> MadeUpClient:
-        """Itself: all it does is to list."""
-        return self
-
-    def paginate(
-        self, *, StartAfter: str = "", MaxKeys: int = 1000, Delimiter: str = "", **_: Any
-    ) -> Iterator[dict[str, Any]]:
-        """Pages as boto3's of `list_objects_v2`, below `PREFIX`."""
-        at = bisect.bisect_right(range(self.objects), StartAfter, key=_key)
-        if Delimiter:
+    def pages(
+        self, _: str, *, after: str = "", limit: int | None = None, folders: bool = False
+    ) -> Iterator[Page]:
+        """The objects below `PREFIX` after that key, or their folders: all it does is to list."""
+        at = bisect.bisect_right(range(self.objects), after, key=_key)
+        if folders:
             days = range(at // _PER_DAY, -(-self.objects // _PER_DAY))
-            yield {"CommonPrefixes": [{"Prefix": _folder(day)} for day in days]}
+            yield Page((), [_folder(day) for day in days])
             return
-        for start in range(at, self.objects, MaxKeys) or (at,):
-            end = min(start + MaxKeys, self.objects)
-            contents = [_entry(number) for number in range(start, end)]
-            yield {"Contents": contents, "IsTruncated": end < self.objects}
+        size = limit or KEYS_PER_PAGE
+        for start in range(at, self.objects, size) or (at,):
+            end = min(start + size, self.objects)
+            yield Page([_entry(n) for n in range(start, end)], is_last=end == self.objects)
 
 
 @contextlib.contextmanager
 def made_up_client(objects: int) -> Iterator[MadeUpClient]:
-    """Sources list this client's bucket inside the context; each object has one row, its key.
+    """Sources list this store inside the context; each object has one row, its key.
 
     No object is fetched: the rows are made where tasks would fetch them.
     """
@@ -84,7 +81,7 @@ def made_up_client(objects: int) -> Iterator[MadeUpClient]:
 class _Client:
     client: MadeUpClient
 
-    def __call__(self, _: AwsConnection) -> MadeUpClient:
+    def __call__(self, _: AwsConnection, __: S3Location) -> MadeUpClient:
         return self.client
 
 
@@ -115,11 +112,7 @@ def _key(number: int) -> str:
     return f"{_folder(number // _PER_DAY)}{number:010}.csv"
 
 
-def _entry(number: int) -> dict[str, Any]:
+def _entry(number: int) -> ListedObject:
     key = _key(number)
-    return {
-        "Key": key,
-        "ETag": f'"{hashlib.md5(key.encode()).hexdigest()}"',
-        "Size": SIZE,
-        "LastModified": _FIRST + number * _BETWEEN,
-    }
+    etag = f'"{hashlib.md5(key.encode()).hexdigest()}"'
+    return ListedObject(key, etag, SIZE, _FIRST + number * _BETWEEN)
