@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.options.option import options_of
 from dbt.adapters.mzs3.project.declarations import check_declarations
 from dbt.adapters.mzs3.project.sources import source_definition
 from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, parse_shard_source
-from dbt.adapters.mzs3.source.definition import OPTIONS
+from dbt.adapters.mzs3.source.definition import OPTIONS, External
 
 CONNECTIONS = ["default", "lake"]
 
@@ -137,6 +137,20 @@ ANY = st.recursive(
     ),
     max_leaves=4,
 )
+
+
+@pytest.mark.parametrize(
+    "value", [[], {}, [[]], True, 0, -1, 0.5, float("nan"), "", "\0"], ids=repr
+)
+@pytest.mark.parametrize("kind", [CopyOptions, ShardOptions, External])
+def test_a_value_of_any_type_is_taken_or_refused(kind: Any, value: Any) -> None:
+    for key, one in options_of(kind).items():
+        try:
+            one.convert(value)
+        except ValueError:
+            continue
+        except Exception as exc:
+            raise AssertionError(f"{key} of {value!r}") from exc
 
 
 def some_of(keys: Any) -> Any:

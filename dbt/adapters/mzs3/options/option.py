@@ -73,9 +73,9 @@ def variant(kinds: Mapping[str, type], **declared: Any) -> Any:
     first = next(iter(kinds))
 
     def convert(value: Any) -> str:
-        if value not in kinds:
+        if not isinstance(value, str) or value not in kinds:
             raise ValueError(f"must be one of {', '.join(kinds)}, not {value!r}")
-        return str(value)
+        return value
 
     one = Option(convert, first, **declared)
     return field(default_factory=kinds[first], metadata={_OPTION: one, _VARIANTS: kinds})
