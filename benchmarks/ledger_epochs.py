@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from session import Session, median_seconds
 
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.ledger.compaction import is_due
 from dbt.adapters.mzs3.ledger.events import Phase, State
 from dbt.adapters.mzs3.ledger.ledger import Ledger

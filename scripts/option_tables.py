@@ -20,7 +20,7 @@ from typing import Any
 
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.export.options import CopyOptions
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.options.option import Option, options_of
 from dbt.adapters.mzs3.shard import config as shard_config
 from dbt.adapters.mzs3.source import definition as source_definition

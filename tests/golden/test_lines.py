@@ -6,7 +6,7 @@ from psycopg import sql
 from support.golden import postgres as g
 from support.golden import values as v
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
 
 pytestmark = pytest.mark.postgres

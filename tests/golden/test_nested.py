@@ -8,7 +8,7 @@ from support.golden import postgres as g
 from support.golden import values as v
 from support.golden.scalars import SCALARS, check
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
 

@@ -16,7 +16,7 @@ from support.spark.equal_hashes import partner
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, Assumptions, unmeasured_batches
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.failure import executor_error

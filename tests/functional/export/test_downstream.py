@@ -26,7 +26,7 @@ from support.s3.faulty import connection_to
 
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.history_table import TABLE
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 
 pytestmark = [pytest.mark.spark, pytest.mark.parametrize("kind", FORMATS)]
 Export = Callable[..., tuple[int, int]]

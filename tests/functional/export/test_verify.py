@@ -11,7 +11,7 @@ from support.s3.faulty import FaultyS3, Flaky, Request, connection_to
 
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.verify_copy import Verification, verify_copy
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 
 pytestmark = pytest.mark.spark
 Copy = Callable[..., CopyResult]

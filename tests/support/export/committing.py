@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import Export
 from dbt.adapters.mzs3.export.options import CopyOptions, OnExisting
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix

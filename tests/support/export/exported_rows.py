@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from support.export.downstream_rows import COLUMNS, DUCKDB_TEXT_ARRAY, Row
 
 Reader = Callable[[Any, Path, Mapping[str, Any]], list[Row]]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.formats.write.format import PLAIN, ExportFormat, FileWriter
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
 
 EACH = [
     pytest.param(each(compression), id=f"{name} {compression}")

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.spark.session import get_or_create
 from dbt.adapters.mzs3.store.connection import AwsConnection
 

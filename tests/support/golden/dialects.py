@@ -1,6 +1,6 @@
 """Columns of every kind, and the dialects that they are written in."""
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from support.golden import postgres as g
 from support.golden import values as v
 

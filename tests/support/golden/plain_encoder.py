@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
 
 DAY = 86_400_000_000

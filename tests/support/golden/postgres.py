@@ -12,7 +12,7 @@ import pyarrow as pa
 from psycopg import sql
 from psycopg.types.numeric import DecimalBinaryDumper
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
 
 POSTGRES_EPOCH_DAYS = 10_957  # 2000-01-01, in days since 1970-01-01

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, Chunk, Chunks
 from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.csv import Decoder
 from dbt.adapters.mzs3.formats.read.format import Reading, RecordField
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, purify
 

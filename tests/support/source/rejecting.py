@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import (
     BLOCK_BYTES,
     MAX_RECORD_BYTES,
@@ -14,7 +15,6 @@ from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.csv import Decoder
 from dbt.adapters.mzs3.formats.read.encoding import utf8_reader, width_in
 from dbt.adapters.mzs3.formats.read.format import Reading, Reject
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from support.source.fields import DIALECT, columns, rows
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options, reader_warnings
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.formats.write.csv.format import CsvFormat
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
 
 
 def parse(**config: Any) -> CopyOptions:

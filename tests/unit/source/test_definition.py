@@ -4,8 +4,8 @@ import pytest
 from support.source.fields import parse
 
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column, canonical_type
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.store.location import S3Location
 
 

@@ -11,8 +11,8 @@ from pyspark.sql import Row
 from support.source.fields import parse
 
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.ledger import compaction
 from dbt.adapters.mzs3.ledger.cancellation import Cancellation
 from dbt.adapters.mzs3.ledger.lease import UNKNOWN, Holder, Owner, SourceLock

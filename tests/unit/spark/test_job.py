@@ -6,8 +6,8 @@ from pyspark import TaskContext, cloudpickle
 
 from dbt.adapters.mzs3 import worker
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
 from dbt.adapters.mzs3.spark import job
 from dbt.adapters.mzs3.spark.job import run_job, shipped
 from dbt.adapters.mzs3.store.connection import AwsConnection

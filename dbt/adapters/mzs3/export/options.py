@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.formats.write.format import ExportFormat
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
 from dbt.adapters.mzs3.options.groups import ObjectProperties, UploadSizes
 from dbt.adapters.mzs3.options.option import as_config, group, option, options_of, read, variant
 from dbt.adapters.mzs3.options.values import IGNORED, choice, file_name, names, text, whole_number

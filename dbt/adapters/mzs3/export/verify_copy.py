@@ -15,8 +15,8 @@ from dbt.adapters.mzs3.arrow.random_access import RandomAccessFile
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, read_existing
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.formats.write.format import ExportFormat
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
 from dbt.adapters.mzs3.options.option import convert
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (

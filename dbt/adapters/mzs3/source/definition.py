@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.formats.read.compression import BY_SUFFIX, COMPRESSIONS
 from dbt.adapters.mzs3.formats.read.format import CSV, FAIL, FORMAT_NAMES, JSONL, REJECT, Reading
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.options.option import group, option, options_of, read
 from dbt.adapters.mzs3.options.values import ConfigReader, choice, member, text, whole_number

@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column, name_problems, unmatchable_names
 from dbt.adapters.mzs3.formats.read.convert import convert
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8
 from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, SUBSET, RecordField
 from dbt.adapters.mzs3.formats.read.typed import VOID, misfits
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.source.definition import PINNED, SourceDefinition
 from dbt.adapters.mzs3.spark.sql import PARQUET

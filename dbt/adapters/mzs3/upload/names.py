@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.upload.folders import escaped
 
 _SUFFIXES = {stored.suffix for each in FORMATS.values() for stored in each.stored_as.values()}

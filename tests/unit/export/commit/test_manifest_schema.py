@@ -14,7 +14,7 @@ from support.export.committing import export_of
 from dbt.adapters.mzs3.export.commit.manifest import to_json
 from dbt.adapters.mzs3.export.export import build_manifest
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 # A type, a pattern, a set of values, a list of one form, or a mapping; `?` marks optional keys.

@@ -12,7 +12,7 @@ from support.s3.memory import failure
 from support.s3.readable import PREFIX, Body, ReadableS3
 
 from dbt.adapters.mzs3.export.verify_copy import CHUNK_BYTES, ObjectFile, content_of
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.options.option import convert
 from dbt.adapters.mzs3.store import reader
 from dbt.adapters.mzs3.store.failures import BrokenError, StoreError

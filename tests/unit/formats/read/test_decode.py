@@ -17,9 +17,9 @@ from support.source.fields import (
     write,
 )
 
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import BOM, Chunk, Chunks
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 
 S = "string"
 

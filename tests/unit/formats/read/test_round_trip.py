@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.source.fields import decoder
 
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import Chunks
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.types.table import arrow_type
 

@@ -23,6 +23,7 @@ from support.s3.stored_objects import MemoryClient, problem_of, read_all, stored
 from support.source.avro_files import ONE
 from support.source.avro_files import file_of as avro_of
 
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.avro import avro_file
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
@@ -32,7 +33,6 @@ from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem, ObjectError
 from dbt.adapters.mzs3.formats.read.parquet import parquet_file
 from dbt.adapters.mzs3.formats.read.typed import TypedFormat
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 
 TEXT = b"id,amount\n1,2\n"
 LINES = b'{"id": "1", "amount": "2"}\n'

@@ -13,12 +13,12 @@ from support.source.fields import parse, purify_names
 from support.source.rejecting import read_all
 
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import Chunks, RecordTooLarge
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem, ObjectError
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.format import CsvFormat as CsvExport
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions
 

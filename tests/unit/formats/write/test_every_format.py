@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from support.export.format_files import EACH, ROWS, File, files, writer
 
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.formats.write.format import ExportFormat
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
 from dbt.adapters.mzs3.options.option import as_config, convert, options_of
 
 

@@ -17,12 +17,12 @@ from support.s3.opened import bucket_of
 from support.source.fields import DIALECT
 
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read import csv as formats_csv
 from dbt.adapters.mzs3.formats.read import jsonl as formats_jsonl
 from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.source.executor import ranges, stored_object
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, fetch_objects, format_of
 from dbt.adapters.mzs3.source.executor.ranges import (

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from support.s3.stored_objects import MemoryClient, stored
 from support.source.fetched_objects import failure, fetching, listed, put, spec, written
 
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.source.executor import small_objects
 from dbt.adapters.mzs3.source.executor.small_objects import grouped
 

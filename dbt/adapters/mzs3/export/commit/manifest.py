@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING
-from dbt.adapters.mzs3.formats.write.registry import FORMATS
+from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.store.failures import explained
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.types.table import row_of

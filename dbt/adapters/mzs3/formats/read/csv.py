@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import (
     BLOCK_BYTES,
     Chunk,
@@ -52,7 +53,6 @@ from dbt.adapters.mzs3.formats.read.records import (
     without_header,
 )
 from dbt.adapters.mzs3.formats.read.stream import ReadBytes
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.types.table import arrow_type
 

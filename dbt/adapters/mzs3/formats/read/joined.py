@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, BOM, Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.compression import NONE, compression_of, plain_reader
@@ -13,7 +14,6 @@ from dbt.adapters.mzs3.formats.read.encoding import LOOK_BYTES, utf8_reader
 from dbt.adapters.mzs3.formats.read.format import Reading, StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.formats.read.records import without_header
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.encoding import invalid_byte, invalid_utf8
 from dbt.adapters.mzs3.formats.read.format import EXACT, SUBSET, Reading
 from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem, shown
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 
 # Where a quote is wrong, the next is perhaps near.
 WINDOW_BYTES = 4 * 1024

@@ -161,7 +161,7 @@ class StoredAs(NamedTuple):
 
 @dataclass(frozen=True)
 class ExportFormat(Format):
-    """A format of `copy_to_s3` with its options; `registry.FORMATS` has them all.
+    """A format of `copy_to_s3` with its options; `formats.write.FORMATS` has them all.
 
     Its fields are options of models, and hold texts, flags, numbers and tuples of texts.
     """

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.arrow.arrays import running_total
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.avro import avro_file
 from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN, Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
@@ -30,7 +31,6 @@ from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.formats.read.object_error import OF_RUN, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.formats.read.parquet import parquet_file
 from dbt.adapters.mzs3.formats.read.typed import TypedFormat
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
 from dbt.adapters.mzs3.source.executor.small_objects import grouped
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object, task_store
 from dbt.adapters.mzs3.store.connection import AwsConnection

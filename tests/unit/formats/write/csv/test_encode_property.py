@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.golden.plain_encoder import plain_line
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
 

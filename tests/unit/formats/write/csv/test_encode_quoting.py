@@ -5,7 +5,7 @@ import struct
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
 
 

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
 from dbt.adapters.mzs3.formats.write.csv.records import RecordCounter
 

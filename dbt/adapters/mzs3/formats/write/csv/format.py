@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.csv.encode import EVERY_COLUMN, CsvEncoder
 from dbt.adapters.mzs3.formats.write.csv.files import CompressedCsvFile, CsvFile, lines_of
 from dbt.adapters.mzs3.formats.write.csv.records import BLOCK_BYTES, RecordCounter

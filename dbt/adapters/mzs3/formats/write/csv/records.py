@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dbt.adapters.mzs3.formats.write.csv.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
 
 # Cutting a block at its quotes takes many times its size if it is all quotes and newlines.
 BLOCK_BYTES = 256 << 10
