@@ -85,9 +85,9 @@ def ledger_row(name: str, history: History) -> dict[str, Any]:
     rows = {"rows": 10, "rejects": 20, "at": FIRST, "epoch": ROWS_EPOCH}
     return {
         "object": name,
-        "known": known,
-        "shown": event(history.shown, SHOWN_EPOCH) if history.shown else known,
-        "taken": {**seen(history.rows), **rows} if history.rows else None,
+        "decision": known,
+        "latest": event(history.shown, SHOWN_EPOCH) if history.shown else known,
+        "fetched": {**seen(history.rows), **rows} if history.rows else None,
         "hidden_before": KNOWN_EPOCH if history.hidden else None,
     }
 
@@ -96,7 +96,7 @@ _SEEN = "etag string, size bigint, last_modified timestamp"
 _EVENT = f"struct<{_SEEN}, state string, error string, epoch bigint>"
 _TAKEN = f"struct<{_SEEN}, rows bigint, rejects bigint, at timestamp, epoch bigint>"
 CANDIDATES = f"object string, {_SEEN}"
-OBJECTS = f"object string, known {_EVENT}, shown {_EVENT}, taken {_TAKEN}, hidden_before bigint"
+OBJECTS = f"object string, decision {_EVENT}, latest {_EVENT}, fetched {_TAKEN}, hidden_before bigint"
 
 # Of an object that is there: what a listing, or a queue, makes of it.
 THERE = """

@@ -88,8 +88,8 @@ def spark(spark_parameters: dict[str, str]) -> Any:
 
 def said(spark: Any, view: str) -> tuple[Counter[Any], Counter[Any]]:
     """What runs and readers go by, as often as it is there: of each object, and of the rows."""
-    visible = f"CASE WHEN {IS_VISIBLE} THEN taken END AS visible"
-    objects = spark.sql(objects_sql(view)).selectExpr("object", "shown", "known", visible)
+    visible = f"CASE WHEN {IS_VISIBLE} THEN fetched END AS visible"
+    objects = spark.sql(objects_sql(view)).selectExpr("object", "latest", "decision", visible)
     rows = spark.sql(visible_rows_sql("stored", view, "_mz_object, mz_epoch", "true", "0"))
     return Counter(objects.collect()), Counter(rows.collect())
 

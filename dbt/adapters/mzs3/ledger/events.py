@@ -1,14 +1,14 @@
-"""Reading the ledger: its events, and what they come to for every object, as SQL.
+"""The events of a ledger, and SQL that makes of them the state of every object.
 
-The views and the planning of runs read the same queries. Each takes the ledger's name, or a
-subquery in parentheses. An event may be there twice, as itself and as its copy in a snapshot:
-no query may mind.
+The views and the planning of runs share the queries. Each takes the ledger's name, or a subquery
+in parentheses. An event may occur twice, as itself and as its copy in a snapshot, and must make
+no difference then.
 """
 
 from __future__ import annotations
 
 OBJECT_COLUMNS = ("object", "etag", "size", "last_modified")
-"""Which object an event is of, as S3 had it: its URI, ETag, bytes, and when it was modified."""
+"""The object of an event, as S3 had it: its URI, ETag, bytes, and when it was modified."""
 
 LEDGER_COLUMNS = {
     "object": "string",
@@ -24,7 +24,7 @@ LEDGER_COLUMNS = {
     "of_epoch": "string",
     "of_phase": "string",
 }
-"""What the ledger holds of an event, beside its epoch and its phase."""
+"""The columns of an event, beside its epoch and its phase."""
 
 
 class Phase:
@@ -41,7 +41,7 @@ class Phase:
     LISTING = "listing"
     CLOSING = "closing"
     IDLE = "idle-"
-    """Followed by a digest: no phase of an epoch, but what is known of the source as a whole."""
+    """Followed by a digest: no phase of an epoch, but a fact about the source as a whole."""
 
 
 class State:
@@ -57,18 +57,18 @@ class State:
     REMOVED = "removed"
 
     WAITING = (LISTED, RETRIED)
-    """The object is to be taken, once its turn comes."""
+    """The object is to be ingested, once its turn comes."""
     OPEN = (*WAITING, FAILED)
-    """What the source wants of the object is not done."""
+    """A run has yet to ingest the object, or to pass over it."""
     SETTLED = (FETCHED, SKIPPED, RETRACTED, IGNORED)
-    """The object with this ETag is done with."""
+    """No run looks at the object with this ETag again."""
 
 
-IS_VISIBLE = "coalesce(taken.epoch >= coalesce(hidden_before, 0), false)"
+IS_VISIBLE = "coalesce(fetched.epoch >= coalesce(hidden_before, 0), false)"
 """Whether rows of an object are committed and not hidden, by the columns of `objects_sql`."""
 
-# Of one epoch: the plan, what the run found out beside it, and how it ended.
-_PLACE = """struct(CAST(epoch AS bigint) AS epoch, CASE phase
+# The order of events. Of one epoch: the plan, what the run noted beside it, and how it ended.
+_POSITION = """struct(CAST(epoch AS bigint) AS epoch, CASE phase
     WHEN 'plan' THEN 0 WHEN 'note' THEN 1 WHEN 'failed' THEN 2 ELSE 3 END AS phase)"""
 
 
@@ -81,10 +81,10 @@ FROM {ledger}"""
 
 
 def valid_events_sql(ledger: str, *, has_void: bool = True) -> str:
-    """The events of epochs that are not void; `place` is their order.
+    """The events of epochs that are not void; `position` is their order.
 
-    `counts` says whether the event settles something: plans and failures do not. Without
-    `has_void` no epoch of `ledger` is void, which saves looking for them.
+    `is_decision` is false for plans and failures, which settle nothing. Without `has_void` no
+    epoch of `ledger` is void, and the query does not look for any.
     """
     not_void = f"""AND NOT EXISTS (
   SELECT /*+ BROADCAST */ 1 FROM {ledger} AS void
@@ -92,30 +92,28 @@ def valid_events_sql(ledger: str, *, has_void: bool = True) -> str:
     AND coalesce(void.of_epoch, void.epoch) = event.epoch
 )"""
     return f"""
-SELECT *, {_PLACE} AS place, phase IN ('note', 'commit') AS counts
+SELECT *, {_POSITION} AS position, phase IN ('note', 'commit') AS is_decision
 FROM ({events_sql(ledger)}) AS event
 WHERE phase IN ('plan', 'note', 'failed', 'commit') {not_void if has_void else ""}"""
 
 
 def objects_sql(ledger: str, *, has_void: bool = True) -> str:
-    """The state of every object by its events; what concerns no object is under NULL.
+    """The state of every object by its events; an event of no object is under NULL.
 
-    `shown` is its latest event; `known` the latest that counts; `taken` the latest by which its
-    rows came in; `hidden_before` the epoch before which its rows are hidden.
+    `latest` is its latest event, `decision` the latest that is one, `fetched` the latest commit of
+    its rows, and `hidden_before` the epoch before which its rows are hidden.
     """
     return f"""
 SELECT object,
   max_by(
-    struct(etag, size, last_modified, state, `rows`, rejects, error, at, place.epoch AS epoch),
-    place
-  ) AS shown,
-  max_by(struct(etag, size, last_modified, state, error, place.epoch AS epoch), place)
-    FILTER (WHERE counts) AS known,
-  max_by(
-    struct(etag, size, last_modified, `rows`, rejects, at, place.epoch AS epoch), place
-  )
-    FILTER (WHERE phase = 'commit' AND state = 'fetched') AS taken,
-  max(place.epoch) FILTER (WHERE counts AND hides) AS hidden_before
+    struct(etag, size, last_modified, state, `rows`, rejects, error, at, position.epoch AS epoch),
+    position
+  ) AS latest,
+  max_by(struct(etag, size, last_modified, state, error, position.epoch AS epoch), position)
+    FILTER (WHERE is_decision) AS decision,
+  max_by(struct(etag, size, last_modified, `rows`, rejects, at, position.epoch AS epoch), position)
+    FILTER (WHERE phase = 'commit' AND state = 'fetched') AS fetched,
+  max(position.epoch) FILTER (WHERE is_decision AND hides) AS hidden_before
 FROM ({valid_events_sql(ledger, has_void=has_void)}) AS valid
 GROUP BY object"""
 
@@ -124,8 +122,8 @@ def states_sql(ledger: str, since: str) -> str:
     """The view of the latest state of every object; `since` as for `visible_rows_sql`."""
     events = _since(ledger, since, "plan", "note", "failed", "commit", "void", "snapshot")
     return f"""
-SELECT object, shown.etag, shown.size, shown.last_modified, shown.state, shown.rows,
-  shown.rejects, shown.error, shown.at
+SELECT object, latest.etag, latest.size, latest.last_modified, latest.state, latest.rows,
+  latest.rejects, latest.error, latest.at
 FROM ({objects_sql(events)}) AS objects
 WHERE object IS NOT NULL"""
 
@@ -146,49 +144,49 @@ def visible_rows_sql(
 ) -> str:
     """The rows that are committed, not hidden, and meet the condition; all as of one moment.
 
-    `rows` is the table of rows; columns are named as of `stored`. No event of an epoch before
-    `since` is looked for: a snapshot of that epoch, or a later one, has what is needed of them.
+    `rows` is the table of rows; columns are named as of `stored`. The query reads no event of an
+    epoch before `since`, of which there is a snapshot, or a later one.
     """
     events = events_sql(_since(ledger, since, "note", "commit", "void", "snapshot"))
-    # Spark lists the files of a table when it plans a query if a condition on partitions alone
-    # says which it needs, from the left of a query to its right; and else when it runs it. So the
-    # ledger is listed first, its commits before what hides rows. `coalesce` keeps Spark from
-    # adding such a condition on the rows, whose files are to be listed after both.
-    # It knows of no size of a partitioned table before it runs: unless told otherwise, it would
-    # shuffle all rows of a source to compare them with the few that the ledger says something of.
-    joined = [f"{rows} AS stored", f"({_committed_epochs(events)}) AS decided"]
+    # Spark lists the files of a table while it plans the query where a condition on partitions
+    # alone says which it needs, from left to right; else when it runs the query. So it lists the
+    # ledger first, the commits before what hides rows. `coalesce` keeps Spark from deriving such a
+    # condition on the rows, whose files it must list after both.
+    # Before a query runs, Spark knows no size of a partitioned table: without the hints it would
+    # shuffle all rows of a source to join them with the few events.
+    joined = [f"{rows} AS stored", f"({_committed_epochs(events)}) AS committed"]
     of_row = "coalesce(stored.mz_epoch, '')"
     if has_transactions:
-        # Each table is read as it was when Spark came upon its name, from left to right.
+        # Spark reads each table as it is when it resolves the name, from left to right.
         joined, of_row = joined[::-1], "stored.mz_epoch"
     return f"""
-SELECT /*+ BROADCAST(decided), BROADCAST(hiding) */ {columns} FROM {joined[0]}
-JOIN {joined[1]} ON {of_row} = decided.epoch
+SELECT /*+ BROADCAST(committed), BROADCAST(hiding) */ {columns} FROM {joined[0]}
+JOIN {joined[1]} ON {of_row} = committed.epoch
 LEFT ANTI JOIN ({_hiding(events)}) AS hiding
   ON hiding.object = stored._mz_object AND hiding.epoch > CAST(stored.mz_epoch AS bigint)
-  AND hiding.epoch <= decided.upto
+  AND hiding.epoch <= committed.last_epoch
 WHERE {condition}"""
 
 
 def _committed_epochs(events: str) -> str:
-    """Which epochs are committed, and `upto` which epoch the ledger knows of them, in one read.
+    """The committed epochs, each with the `last_epoch` that the ledger has, in one read.
 
-    What hides rows is read after it, and counts only up to there: epochs are settled in the order
-    of their numbers, so both are of one moment.
+    What hides rows is read later, and counts only up to `last_epoch`: epochs are settled in the
+    order of their numbers, so both reads are as of one moment.
     """
     return f"""
-SELECT explode(committed) AS epoch, upto FROM (
-  SELECT collect_list(CASE WHEN is_committed AND NOT is_void THEN epoch END) AS committed,
-    max(CASE WHEN NOT is_void THEN CAST(epoch AS bigint) END) AS upto
+SELECT explode(epochs) AS epoch, last_epoch FROM (
+  SELECT collect_list(CASE WHEN is_committed AND NOT is_void THEN epoch END) AS epochs,
+    max(CASE WHEN NOT is_void THEN CAST(epoch AS bigint) END) AS last_epoch
   FROM (
     SELECT epoch, bool_or(phase = 'commit') AS is_committed, bool_or(phase = 'void') AS is_void
     FROM ({events}) AS event WHERE phase IN ('note', 'commit', 'void') GROUP BY epoch
   ) AS settled
-) AS known"""
+) AS together"""
 
 
 def _hiding(events: str) -> str:
-    """The objects whose earlier rows an epoch hides; few rows get as far as the window."""
+    """The objects whose earlier rows an epoch hides; few events reach the window."""
     return f"""
 SELECT object, CAST(epoch AS bigint) AS epoch FROM (
   SELECT object, epoch, hides AND phase IN ('note', 'commit') AS hides,

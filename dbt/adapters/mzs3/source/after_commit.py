@@ -87,9 +87,9 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
         target=declared.target,
     )
     # Not those of which something is wanted: what is to be taken again has to be there for that.
-    came_in = f"taken.epoch = {int(epoch)} AND {IS_VISIBLE}"
-    done_with = f"NOT {is_any_sql('shown.state', State.OPEN)}"
-    objects = ledger.objects().where(f"{came_in} AND {done_with}").select("object", "taken.etag")
+    came_in = f"fetched.epoch = {int(epoch)} AND {IS_VISIBLE}"
+    done_with = f"NOT {is_any_sql('latest.state', State.OPEN)}"
+    objects = ledger.objects().where(f"{came_in} AND {done_with}").select("object", "fetched.etag")
     tasks = int(str(run.spark.conf.get("spark.sql.shuffle.partitions")))
     acted = objects.repartition(tasks).mapInArrow(shipped(act_on, spec), OUTCOME_DDL)
     with persisted(acted) as outcomes:

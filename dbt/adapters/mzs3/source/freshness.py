@@ -59,8 +59,8 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
         require_ledger(spark, definition)
         relations = stored_relations(spark, definition)
         visible = Ledger(spark, relations).objects().where(IS_VISIBLE)
-        size = F.coalesce(F.sum("taken.size"), F.lit(0))
-        totals = (F.max("taken.last_modified"), F.count(F.lit(1)), size)
+        size = F.coalesce(F.sum("fetched.size"), F.lit(0))
+        totals = (F.max("fetched.last_modified"), F.count(F.lit(1)), size)
         newest, objects, size = first_row(visible.agg(*totals))
     # A timestamp that Spark hands over has lost its zone, which is this process's.
     return Freshness(newest and newest.astimezone(timezone.utc), objects, size)

@@ -229,8 +229,8 @@ def _discover_header(
 
 def _skipped(ledger: Ledger) -> dict[str, str]:
     """The ETag of each object that is left out as it is now."""
-    events = ledger.objects().where(f"object IS NOT NULL AND shown.state = '{State.SKIPPED}'")
-    return {row["object"]: row["etag"] for row in events.select("object", "shown.etag").collect()}
+    events = ledger.objects().where(f"object IS NOT NULL AND latest.state = '{State.SKIPPED}'")
+    return {row["object"]: row["etag"] for row in events.select("object", "latest.etag").collect()}
 
 
 def _stored_objects(

@@ -98,14 +98,14 @@ def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
 
 def _facts(*, complete: bool) -> dict[str, str]:
     """The columns of `with_facts`."""
-    last, first = ("known", "shown") if complete else ("shown", "known")
+    last, first = ("decision", "latest") if complete else ("latest", "decision")
     # As texts: an expression that is built call by call costs Spark's driver more than it does
     # to run.
     return {
-        "waits": is_any_sql("known.state", State.WAITING),
-        "retried": is_any_sql("known.state", (State.RETRIED,)),
-        "is_open": is_any_sql("shown.state", State.OPEN),
-        "was_settled": is_any_sql("known.state", State.SETTLED),
+        "waits": is_any_sql("decision.state", State.WAITING),
+        "retried": is_any_sql("decision.state", (State.RETRIED,)),
+        "is_open": is_any_sql("latest.state", State.OPEN),
+        "was_settled": is_any_sql("decision.state", State.SETTLED),
         "visible": IS_VISIBLE,
         # A queue does not tell again of what failed, nor of what was planned with it.
         "wanted": "found" if complete else "found OR is_open",
@@ -113,21 +113,21 @@ def _facts(*, complete: bool) -> dict[str, str]:
         **{
             name: f"""CASE
                 WHEN found THEN now.{name}
-                WHEN NOT wanted AND visible AND NOT was_settled THEN taken.{name}
+                WHEN NOT wanted AND visible AND NOT was_settled THEN fetched.{name}
                 ELSE coalesce({last}.{name}, {first}.{name}) END"""
             for name in OBJECT_COLUMNS[1:]
         },
-        "settled": "was_settled AND known.etag = etag",
-        "same": "visible AND taken.etag = etag",
-        "waits_so": "coalesce(waits AND known.etag = etag, false)",
-        "shown_so": "coalesce(shown.etag = etag, false)",
+        "settled": "was_settled AND decision.etag = etag",
+        "same": "visible AND fetched.etag = etag",
+        "waits_so": "coalesce(waits AND decision.etag = etag, false)",
+        "shown_so": "coalesce(latest.etag = etag, false)",
         "overwritten": "wanted AND NOT settled AND NOT retried AND NOT same AND visible",
         "stays": "settled OR (NOT found AND was_settled)",
         "state": f"""CASE
-            WHEN overwritten THEN '{State.IGNORED}' WHEN stays THEN known.state
+            WHEN overwritten THEN '{State.IGNORED}' WHEN stays THEN decision.state
             WHEN NOT found AND NOT visible THEN '{State.REMOVED}' ELSE '{State.FETCHED}' END""",
         **{
-            name: f"CASE WHEN state = '{State.FETCHED}' THEN taken.`{name}` END"
+            name: f"CASE WHEN state = '{State.FETCHED}' THEN fetched.`{name}` END"
             for name in TAKEN_COLUMNS
         },
     }
@@ -146,17 +146,17 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
             WHEN same THEN {settles} WHEN visible THEN '{_NOT_TAKEN.get(mode, TAKE)}'
             ELSE '{TAKE}' END""",
         "hides": f"visible AND (retried OR {replaced})",
-        "since": "CASE WHEN waits THEN known.epoch END",
+        "since": "CASE WHEN waits THEN decision.epoch END",
         "recorded": f"""CASE
-            WHEN {refused} THEN {is_any_sql("shown.state", (State.FAILED,))} AND shown_so
+            WHEN {refused} THEN {is_any_sql("latest.state", (State.FAILED,))} AND shown_so
             ELSE waits_so END""",
         "remembered": "waits_so OR (is_open AND shown_so)",
         "waits_as": f"CASE WHEN retried THEN '{State.RETRIED}' ELSE '{State.LISTED}' END",
         "error": f"""CASE
-            WHEN overwritten THEN concat('it was overwritten: its ETag was ', taken.etag,
+            WHEN overwritten THEN concat('it was overwritten: its ETag was ', fetched.etag,
                 ' and is ', etag, '; on_overwrite: ignore keeps the rows there are')
-            WHEN stays THEN known.error WHEN NOT found THEN '{_GONE}' END""",
-        "previous": "taken.etag",
+            WHEN stays THEN decision.error WHEN NOT found THEN '{_GONE}' END""",
+        "previous": "fetched.etag",
     }
 
 

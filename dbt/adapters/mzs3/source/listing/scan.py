@@ -95,11 +95,11 @@ def _lowest(events: DataFrame) -> str | None:
     """The first object that is open, or of the newest hours; None without any."""
     # No more of each object than is asked for here: there may be millions.
     objects = events.groupBy("object").agg(
-        F.max_by(F.struct("state", "last_modified"), "place").alias("shown"),
-        F.max_by("state", F.when(F.col("counts"), F.col("place"))).alias("known"),
+        F.max_by(F.struct("state", "last_modified"), "position").alias("latest"),
+        F.max_by("state", F.when(F.col("is_decision"), F.col("position"))).alias("decision"),
     )
-    is_open = F.col("shown.state").isin(*State.OPEN) | F.col("known").isin(*State.OPEN)
-    hour = F.floor(F.unix_timestamp("shown.last_modified") / _S_PER_HOUR)
+    is_open = F.col("latest.state").isin(*State.OPEN) | F.col("decision").isin(*State.OPEN)
+    hour = F.floor(F.unix_timestamp("latest.last_modified") / _S_PER_HOUR)
     hours = objects.groupBy(F.when(is_open, F.lit(_HOUR_OF_OPEN)).otherwise(hour).alias("hour"))
     newest = hours.agg(F.min("object").alias("lowest")).orderBy(F.desc_nulls_last("hour"))
     found = newest.limit(HOURS_AGAIN + 1).collect()

@@ -44,9 +44,9 @@ _STATES = {
 # never was has no ETag to be taken by.
 _FITS = {
     ObjectAction.RETRY: (
-        f"({IS_VISIBLE} OR shown.state != '{State.REMOVED}') AND shown.etag IS NOT NULL"
+        f"({IS_VISIBLE} OR latest.state != '{State.REMOVED}') AND latest.etag IS NOT NULL"
     ),
-    ObjectAction.SKIP: is_any_sql("shown.state", State.OPEN),
+    ObjectAction.SKIP: is_any_sql("latest.state", State.OPEN),
     ObjectAction.RETRACT: IS_VISIBLE,
 }
 
@@ -104,7 +104,7 @@ def act(
 
 def _require_sense(source: str, action: ObjectAction, selected: DataFrame) -> None:
     """Raise SourceError if an object is named, or all are matched, for which there is none."""
-    unfit = selected.where(f"NOT ({_FITS[action]})").select("object", "shown.state", "named")
+    unfit = selected.where(f"NOT ({_FITS[action]})").select("object", "latest.state", "named")
     wrong = unfit.where("named").orderBy("object").limit(_MAX_SHOWN).collect()
     why = ""
     if not wrong and selected.where(_FITS[action]).first() is None:
@@ -126,17 +126,17 @@ def _unfit_text(action: ObjectAction, name: str, state: str) -> str:
 
 def _events(action: ObjectAction, objects: DataFrame) -> DataFrame:
     # What was wrong with an object stays on record when it is skipped.
-    error = "shown.error" if action is ObjectAction.SKIP else "CAST(NULL AS string)"
+    error = "latest.error" if action is ObjectAction.SKIP else "CAST(NULL AS string)"
     hides = action is ObjectAction.RETRACT
-    columns = ("object", *(f"shown.{name}" for name in OBJECT_COLUMNS[1:]), f"{error} AS error")
+    columns = ("object", *(f"latest.{name}" for name in OBJECT_COLUMNS[1:]), f"{error} AS error")
     return objects.selectExpr(*columns, f"'{_STATES[action]}' AS state", f"{hides} AS hides")
 
 
 def _visible_rows(ledger: Ledger, objects: DataFrame) -> int:
     taken = ledger.events().where(f"phase = '{Phase.COMMIT}' AND state = '{State.FETCHED}'")
-    taken = taken.selectExpr("object", "`rows`", "place.epoch AS taken_in")
+    taken = taken.selectExpr("object", "`rows`", "position.epoch AS fetched_in")
     hidden = objects.selectExpr("object", "coalesce(hidden_before, 0) AS hidden_before")
-    visible = taken.join(hidden, "object").where("taken_in >= hidden_before")
+    visible = taken.join(hidden, "object").where("fetched_in >= hidden_before")
     return int(first_row(visible.selectExpr("coalesce(sum(`rows`), 0)"))[0])
 
 

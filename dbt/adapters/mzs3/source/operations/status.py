@@ -29,21 +29,21 @@ NEVER = "never ingested"
 _RIGHT = dict.fromkeys(("objects", "waiting", "bytes waiting", "runs left", "lag", "epochs"), ">")
 _ALIGNED = {"source": "<", "state": "<", **_RIGHT, "last event": "<"}
 
-_IS_OPEN = f"object IS NOT NULL AND {is_any_sql('shown.state', State.OPEN)}"
-_HAS_FAILED = f"object IS NOT NULL AND shown.state = '{State.FAILED}'"
-_NONE_FAILED = f"object IS NULL AND shown.state = '{State.FAILED}'"
+_IS_OPEN = f"object IS NOT NULL AND {is_any_sql('latest.state', State.OPEN)}"
+_HAS_FAILED = f"object IS NOT NULL AND latest.state = '{State.FAILED}'"
+_NONE_FAILED = f"object IS NULL AND latest.state = '{State.FAILED}'"
 _TOTALS = (
     f"count_if(object IS NOT NULL AND {IS_VISIBLE}) AS objects",
     f"count_if({_IS_OPEN}) AS waiting",
-    f"coalesce(sum(shown.size) FILTER (WHERE {_IS_OPEN}), 0) AS waiting_bytes",
-    f"unix_timestamp(min(shown.last_modified) FILTER (WHERE {_IS_OPEN})) AS oldest",
-    "unix_timestamp(max(shown.at)) AS last_event",
-    f"max(struct(shown.epoch, shown.error, object)) FILTER (WHERE {_HAS_FAILED}) AS of_object",
-    f"max(struct(shown.epoch, shown.error)) FILTER (WHERE {_NONE_FAILED}) AS of_none",
-    "coalesce(max(taken.epoch), 0) AS latest",
+    f"coalesce(sum(latest.size) FILTER (WHERE {_IS_OPEN}), 0) AS waiting_bytes",
+    f"unix_timestamp(min(latest.last_modified) FILTER (WHERE {_IS_OPEN})) AS oldest",
+    "unix_timestamp(max(latest.at)) AS last_event",
+    f"max(struct(latest.epoch, latest.error, object)) FILTER (WHERE {_HAS_FAILED}) AS of_object",
+    f"max(struct(latest.epoch, latest.error)) FILTER (WHERE {_NONE_FAILED}) AS of_none",
+    "coalesce(max(fetched.epoch), 0) AS last_commit",
 )
 # A failure of no object in particular is over once anything is committed.
-_UNNAMED = "CASE WHEN of_none.epoch > latest THEN of_none.error END"
+_UNNAMED = "CASE WHEN of_none.epoch > last_commit THEN of_none.error END"
 _SUMMARY = (
     *("objects", "waiting", "waiting_bytes", "last_event", "of_object.object AS failed"),
     "CASE WHEN oldest IS NOT NULL THEN greatest(0, unix_timestamp() - oldest) END AS lag",

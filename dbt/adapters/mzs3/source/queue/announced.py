@@ -23,12 +23,12 @@ def look_again(run: SourceRun, ledger: Ledger, inbox: Inbox) -> None:
     """
     if run.definition.discovery.bucket_scan:
         return
-    retried = is_any_sql("shown.state", (State.RETRIED,))
-    since_planned = "shown.epoch > coalesce(known.epoch, 0)"
-    again = f"{retried} OR ({is_any_sql('shown.state', State.OPEN)} AND {since_planned})"
+    retried = is_any_sql("latest.state", (State.RETRIED,))
+    since_planned = "latest.epoch > coalesce(decision.epoch, 0)"
+    again = f"{retried} OR ({is_any_sql('latest.state', State.OPEN)} AND {since_planned})"
     open_ones = ledger.objects().where(f"object IS NOT NULL AND ({again})")
     # What was planned beside others and never tried comes last: it is as it was most likely.
-    order = (F.expr(is_any_sql("shown.state", (State.LISTED,))), "object")
+    order = (F.expr(is_any_sql("latest.state", (State.LISTED,))), "object")
     first = open_ones.orderBy(*order).limit(MAX_MESSAGES)
     start = len(run.definition.location.uri_of(""))
     inbox.look_again([row["object"][start:] for row in first.select("object").collect()])
@@ -75,7 +75,7 @@ def _with_what_is_known(announced: DataFrame, ledger: Ledger) -> DataFrame:
     return with_facts(gone, complete=True).selectExpr(
         *(f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)),
         "text AS error",
-        "visible AND NOT coalesce(known.error = text, false) OR is_open "
+        "visible AND NOT coalesce(decision.error = text, false) OR is_open "
         "OR (unknown AND announced) AS noteworthy",
         "unknown",
         "announced",
