@@ -96,7 +96,9 @@ _SEEN = "etag string, size bigint, last_modified timestamp"
 _EVENT = f"struct<{_SEEN}, state string, error string, epoch bigint>"
 _TAKEN = f"struct<{_SEEN}, rows bigint, rejects bigint, at timestamp, epoch bigint>"
 CANDIDATES = f"object string, {_SEEN}"
-OBJECTS = f"object string, decision {_EVENT}, latest {_EVENT}, fetched {_TAKEN}, hidden_before bigint"
+OBJECTS = (
+    f"object string, decision {_EVENT}, latest {_EVENT}, fetched {_TAKEN}, hidden_before bigint"
+)
 
 # Of an object that is there: what a listing, or a queue, makes of it.
 THERE = """
