@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.options.option import Option, options_of
-from dbt.adapters.mzs3.shard import config as shard_config
+from dbt.adapters.mzs3.shard.options import ShardOptions, ShardSource
 from dbt.adapters.mzs3.source import definition as source_definition
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.submit.options import SubmitOptions
@@ -33,9 +33,9 @@ TABLES: dict[str, type] = {
     "aws_connections": AwsConnection,
     "spark_submit": SubmitOptions,
     "copy_to_s3": CopyOptions,
-    "persist_shard": shard_config.ShardOptions,
+    "persist_shard": ShardOptions,
     "s3_csv_source": source_definition.External,
-    "a persist_shard source": shard_config.ShardSource,
+    "a persist_shard source": ShardSource,
 }
 _FORMATS = [*FORMATS.values()]
 # What no field of a class says, as it depends on which formats there are.

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.export.running_view import RunningCopy, view_text
 from dbt.adapters.mzs3.shard.compact import compact_shard
-from dbt.adapters.mzs3.shard.config import parse_compaction, parse_shard_source
+from dbt.adapters.mzs3.shard.options import parse_compaction, parse_shard_source
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.read.table import SourceTable, write_source_table
 from dbt.adapters.mzs3.shard.write.job import persist_shard

@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import compact_shard
-from dbt.adapters.mzs3.shard.config import parse_compaction
+from dbt.adapters.mzs3.shard.options import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.source.definition import parse_definition

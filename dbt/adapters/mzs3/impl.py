@@ -48,7 +48,7 @@ from dbt.adapters.mzs3.python_job import (
     job_response,
 )
 from dbt.adapters.mzs3.runner import runner_for
-from dbt.adapters.mzs3.shard.config import parse_shard_options
+from dbt.adapters.mzs3.shard.options import parse_shard_options
 from dbt.adapters.mzs3.spark.job import Call
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.tables import load_seed, schema_names
@@ -73,7 +73,7 @@ class Mzs3Adapter(CatalogAdapter):
     """dbt's adapter of `type: mzs3`.
 
     It declares no options of models: dbt would check neither their names nor their types, as
-    `export/options.py` and `shard/config.py` do.
+    `export/options.py` and `shard/options.py` do.
     """
 
     ConnectionManager = Mzs3ConnectionManager

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.shard.compact import compact_shard
-from dbt.adapters.mzs3.shard.config import parse_compaction
+from dbt.adapters.mzs3.shard.options import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.store.check import check_permissions

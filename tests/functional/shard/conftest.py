@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
-from dbt.adapters.mzs3.shard.config import parse_compaction
+from dbt.adapters.mzs3.shard.options import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
 from dbt.adapters.mzs3.shard.read.validation import validate_shard
 from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard

@@ -12,7 +12,7 @@ from support.s3.opened import state_of
 from support.spark.values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.config import ShardSource
+from dbt.adapters.mzs3.shard.options import ShardSource
 from dbt.adapters.mzs3.shard.read import table as read_table
 from dbt.adapters.mzs3.shard.read.table import (
     TIMES,

@@ -12,7 +12,7 @@ from support.s3.opened import state_of
 from support.shard.files import with_structure_of_other_rows
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.config import ShardSource
+from dbt.adapters.mzs3.shard.options import ShardSource
 from dbt.adapters.mzs3.shard.read import rows
 from dbt.adapters.mzs3.shard.read.table import SourceTable, write_source_table
 from dbt.adapters.mzs3.store.location import parse_location

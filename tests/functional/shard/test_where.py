@@ -12,7 +12,7 @@ from support.s3.faulty import FaultyS3
 from support.s3.opened import state_of
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.config import ShardSource
+from dbt.adapters.mzs3.shard.options import ShardSource
 from dbt.adapters.mzs3.shard.read.column_bytes import Fetching, bytes_in_files
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.read.table import SourceTable, write_source_table

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.shard.compact import compact_shard
-from dbt.adapters.mzs3.shard.config import CompactionRequest
+from dbt.adapters.mzs3.shard.options import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create

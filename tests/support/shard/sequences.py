@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.compact import compact_shard
-from dbt.adapters.mzs3.shard.config import parse_compaction
+from dbt.adapters.mzs3.shard.options import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
 from dbt.adapters.mzs3.shard.read.validation import validate_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore

@@ -18,7 +18,7 @@ from unittest import mock
 
 from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import CompactionPlan
-from dbt.adapters.mzs3.shard.config import CompactionRequest
+from dbt.adapters.mzs3.shard.options import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state import store
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, from_document, new_shard

@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.options.option import options_of
 from dbt.adapters.mzs3.project.declarations import check_declarations
 from dbt.adapters.mzs3.project.sources import source_definition
-from dbt.adapters.mzs3.shard.config import ShardOptions, parse_shard_options, parse_shard_source
+from dbt.adapters.mzs3.shard.options import ShardOptions, parse_shard_options, parse_shard_source
 from dbt.adapters.mzs3.source.definition import OPTIONS, External
 
 CONNECTIONS = ["default", "lake"]

@@ -9,7 +9,7 @@ import pytest
 
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.options.option import options_of
-from dbt.adapters.mzs3.shard.config import ShardOptions, ShardSource
+from dbt.adapters.mzs3.shard.options import ShardOptions, ShardSource
 from dbt.adapters.mzs3.source.definition import OPTIONS
 from dbt.adapters.mzs3.store.connection import AwsConnection
 

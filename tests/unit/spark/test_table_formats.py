@@ -12,7 +12,7 @@ from support.source.fields import parse, purify_names
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.ledger.events import visible_rows_sql
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
-from dbt.adapters.mzs3.shard.config import parse_shard_source
+from dbt.adapters.mzs3.shard.options import parse_shard_source
 from dbt.adapters.mzs3.source.purify import contradictions
 from dbt.adapters.mzs3.spark.settings import with_defaults
 from dbt.adapters.mzs3.spark.tables import change_view, table_format

@@ -17,8 +17,8 @@ from dbt.adapters.mzs3.logged import warnings_of
 from dbt.adapters.mzs3.options.values import Problems
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.compact import compact_shard
-from dbt.adapters.mzs3.shard.config import parse_compaction
 from dbt.adapters.mzs3.shard.describe import compaction, described, reset
+from dbt.adapters.mzs3.shard.options import parse_compaction
 from dbt.adapters.mzs3.shard.read.column_bytes import bytes_in_files
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError

@@ -14,7 +14,8 @@ from dbt.adapters.mzs3.project.model_options import export_options, shard_option
 from dbt.adapters.mzs3.project.overlaps import shown
 from dbt.adapters.mzs3.project.sources import is_of_type, source_definition
 from dbt.adapters.mzs3.project.staging import shard_source
-from dbt.adapters.mzs3.shard import config as shard_config
+from dbt.adapters.mzs3.shard.options import TYPE as SHARD
+from dbt.adapters.mzs3.shard.options import parse_shard_options
 from dbt.adapters.mzs3.source.definition import TYPE
 
 
@@ -72,11 +73,11 @@ def _check(node: Any, manifest: Any, connections: Collection[str]) -> None:
     if node.resource_type == "source":
         if is_of_type(node, TYPE):
             source_definition(node, connections)
-        elif is_of_type(node, shard_config.TYPE):
+        elif is_of_type(node, SHARD):
             shard_source(node, connections)
     elif node.resource_type == "model":
         if node.config.materialized == "copy_to_s3":
             parse_options(node.unique_id, export_options(node, manifest), connections)
         elif node.config.materialized == "persist_shard":
             options = shard_options(node, manifest)
-            shard_config.parse_shard_options(node.unique_id, options, connections)
+            parse_shard_options(node.unique_id, options, connections)

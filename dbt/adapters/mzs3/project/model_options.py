@@ -7,7 +7,7 @@ from typing import Any
 
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.options.option import options_of
-from dbt.adapters.mzs3.shard.config import ShardOptions
+from dbt.adapters.mzs3.shard.options import ShardOptions
 
 # dbt-athena's and dbt-starrocks', which are nearly spelled as ours.
 _OF_OTHERS = ("partitioned_by", "mv_on_schema_change")

@@ -34,7 +34,8 @@ from dbt.adapters.mzs3.project.sources import (
     source_name,
     sources_read_as,
 )
-from dbt.adapters.mzs3.shard import config as shard_config
+from dbt.adapters.mzs3.shard.options import TYPE as SHARD
+from dbt.adapters.mzs3.shard.options import ShardSource, parse_shard_source
 from dbt.adapters.mzs3.shard.read.table import SourceTable, refresh_source
 from dbt.adapters.mzs3.source.definition import TYPE
 from dbt.adapters.mzs3.source.ingest import ingest_and_tell
@@ -74,7 +75,7 @@ def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
     }
     ingest_sources(adapter, needed_sources(manifest, node, TYPE, **how))
     hook = node.unique_id if node.resource_type == "operation" else ""
-    shards = needed_sources(manifest, node, shard_config.TYPE, **how)
+    shards = needed_sources(manifest, node, SHARD, **how)
     return read_shards(adapter, shards, hook=hook)
 
 
@@ -238,15 +239,15 @@ def read_shards(
     return fetched
 
 
-def shard_source(node: Any, connections: Collection[str]) -> shard_config.ShardSource:
+def shard_source(node: Any, connections: Collection[str]) -> ShardSource:
     """The source that the node declares. Raises ConfigError with all of its problems."""
     names = [column.name for column in node.columns.values()]
-    return shard_config.parse_shard_source(
+    return parse_shard_source(
         source_name(node), declared_external(node), names, connections
     )
 
 
 _KINDS: Mapping[str, Callable[..., object]] = {
     TYPE: ingest_sources,
-    shard_config.TYPE: read_shards,
+    SHARD: read_shards,
 }

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.shard.config import COMPACTION, LATEST, CompactionRequest, sort_problems
+from dbt.adapters.mzs3.shard.options import COMPACTION, LATEST, CompactionRequest, sort_problems
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
     MOST_PARTS_OF_A_RUN,

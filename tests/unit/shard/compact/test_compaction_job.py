@@ -12,7 +12,7 @@ from support.shard.states import batch, column
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
-from dbt.adapters.mzs3.shard.config import CompactionRequest
+from dbt.adapters.mzs3.shard.options import CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.state import Retired, new_shard
 from dbt.adapters.mzs3.shard.state.store import UnknownWriteError

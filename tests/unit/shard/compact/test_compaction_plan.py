@@ -10,7 +10,7 @@ from support.shard.states import batch, column
 
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
 from dbt.adapters.mzs3.shard.compact import compaction_plan
-from dbt.adapters.mzs3.shard.config import CompactionRequest, parse_compaction
+from dbt.adapters.mzs3.shard.options import CompactionRequest, parse_compaction
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardState, new_shard
 
 A, B, C = column(0, "a"), column(1, "b"), column(2, "c")

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import ONE_NAME
-from dbt.adapters.mzs3.shard.config import sort_problems
+from dbt.adapters.mzs3.shard.options import sort_problems
 from dbt.adapters.mzs3.shard.write.model import checked_frame, type_problems
 
 NODE = "model.acme.orders"

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
-from dbt.adapters.mzs3.shard.config import ShardSource
+from dbt.adapters.mzs3.shard.options import ShardSource
 from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, Fetching
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
 from dbt.adapters.mzs3.shard.read.validation import TABLE, record, validate_shard

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn
 from dbt.adapters.mzs3.options.groups import UploadSizes
 from dbt.adapters.mzs3.shard.batch.write import BatchFormat, BatchLayout
-from dbt.adapters.mzs3.shard.config import SIZES
+from dbt.adapters.mzs3.shard.options import SIZES
 from dbt.adapters.mzs3.shard.rows import DIFF
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError

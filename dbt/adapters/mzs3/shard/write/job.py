@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.events import Committed, EventSink, copy_warning, ignore_event
 from dbt.adapters.mzs3.options.values import Problems
-from dbt.adapters.mzs3.shard.config import parse_shard_options
+from dbt.adapters.mzs3.shard.options import parse_shard_options
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import added
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState

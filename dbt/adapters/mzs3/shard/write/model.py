@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems, q
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.batch.write import as_wire
 from dbt.adapters.mzs3.shard.codec.encode import datums
-from dbt.adapters.mzs3.shard.config import ShardOptions, sort_problems
+from dbt.adapters.mzs3.shard.options import ShardOptions, sort_problems
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
     added,

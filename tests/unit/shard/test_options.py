@@ -9,7 +9,7 @@ import pytest
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.shard.config import (
+from dbt.adapters.mzs3.shard.options import (
     ShardOptions,
     ShardSource,
     moment,
