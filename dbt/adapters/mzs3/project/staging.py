@@ -242,9 +242,7 @@ def read_shards(
 def shard_source(node: Any, connections: Collection[str]) -> ShardSource:
     """The source that the node declares. Raises ConfigError with all of its problems."""
     names = [column.name for column in node.columns.values()]
-    return parse_shard_source(
-        source_name(node), declared_external(node), names, connections
-    )
+    return parse_shard_source(source_name(node), declared_external(node), names, connections)
 
 
 _KINDS: Mapping[str, Callable[..., object]] = {
