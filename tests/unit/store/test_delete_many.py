@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import PermissionDeniedError, StoreError
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.prefix import Prefix, delete_all
+from dbt.adapters.mzs3.store.prefix import Prefix, delete_all, delete_many
 from dbt.adapters.mzs3.store.s3 import S3Store
 
 BUCKET = "deletions"
@@ -79,7 +80,13 @@ def test_more_than_a_thousand_are_several_requests(store: S3Store, asked: Reques
 
 @pytest.mark.parametrize(
     ("status", "code"),
-    [(501, "NotImplemented"), (405, "MethodNotAllowed"), (400, "MissingContentMD5")],
+    [
+        (501, "NotImplemented"),
+        (405, "MethodNotAllowed"),
+        (400, "MissingContentMD5"),
+        (400, "InvalidArgument"),  # of Google Cloud Storage
+        (400, "MalformedXML"),
+    ],
 )
 def test_a_store_that_does_not_know_it_is_asked_for_each_key(
     store: S3Store, asked: Requests, status: int, code: str
@@ -87,10 +94,47 @@ def test_a_store_that_does_not_know_it_is_asked_for_each_key(
     put(store, "a", "b")
     asked.seen.clear()
     asked.answers["DeleteObjects"] = [(status, {"Error": {"Code": code, "Message": "No."}})]
-    assert store.delete_many(["a", "b"]) == {}
-    assert store.delete_many(["c", "d"]) == {}
+    prefix = Prefix(store, S3Location(BUCKET, ""))
+    assert delete_many(prefix, ["a", "b"]) == {}
+    assert delete_many(prefix, ["c", "d"]) == {}
     assert asked.seen == ["DeleteObjects", *["DeleteObject"] * 4]
     assert keys_in(store) == []
+
+
+def test_keys_are_then_asked_for_at_once(store: S3Store, asked: Requests) -> None:
+    """As a thousand requests, one after another, take a minute."""
+    asked.answers["DeleteObjects"] = [(501, {"Error": {"Code": "NotImplemented"}})]
+    together = threading.Barrier(8)
+
+    def wait_for_others(model: Any, **_: Any) -> None:
+        if model.name == "DeleteObject":
+            together.wait(timeout=10)
+
+    store._client.meta.events.register("before-call.s3", wait_for_others)
+    prefix = Prefix(store, S3Location(BUCKET, ""))
+    assert delete_many(prefix, [f"key {n}" for n in range(8)]) == {}
+
+
+def test_keys_that_xml_can_not_have_are_asked_for_alone(store: S3Store, asked: Requests) -> None:
+    """S3 would refuse the whole request as malformed."""
+    prefix = Prefix(store, S3Location(BUCKET, ""))
+    keys = ["a", "b", "bell \a", "no\ufffe", "line\r\n"]
+    put(store, *keys)
+    asked.seen.clear()
+    assert delete_many(prefix, keys) == {}
+    assert sorted(asked.seen) == ["DeleteObject", "DeleteObject", "DeleteObjects"]
+    assert keys_in(store) == []
+
+
+@pytest.mark.parametrize("code", ["NoSuchKey", "NotFound", "404"])
+def test_a_key_that_a_store_says_is_missing_is_gone(
+    store: S3Store, asked: Requests, code: str
+) -> None:
+    asked.answers["DeleteObjects"] = [(200, {"Errors": [{"Key": "a", "Code": code}]})]
+    asked.answers["DeleteObject"] = [(404, {"Error": {"Code": code}})]
+    prefix = Prefix(store, S3Location(BUCKET, ""))
+    assert delete_many(prefix, ["a", "b"]) == {}
+    assert delete_many(prefix, ["a"]) == {}
 
 
 def test_what_a_key_is_refused_for_is_told_of_that_key(store: S3Store, asked: Requests) -> None:
@@ -110,7 +154,7 @@ def test_a_key_that_failed_for_the_moment_is_asked_for_alone(
     asked.seen.clear()
     failed = {"Key": "a", "Code": "InternalError", "Message": "Please try again."}
     asked.answers["DeleteObjects"] = [(200, {"Errors": [failed]})]
-    assert store.delete_many(["a", "b"]) == {}
+    assert delete_many(Prefix(store, S3Location(BUCKET, "")), ["a", "b"]) == {}
     assert asked.seen == ["DeleteObjects", "DeleteObject"]
 
 

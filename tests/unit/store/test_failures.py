@@ -1,20 +1,24 @@
 """What a refusal of AWS tells the user."""
 
 import pickle
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 from botocore.parsers import ResponseParserError
 
-from dbt.adapters.mzs3.store.answers import store_error
+from dbt.adapters.mzs3.store.answers import answers, store_error
 from dbt.adapters.mzs3.store.failures import (
     MissingError,
     PermissionDeniedError,
     RoleError,
     StoreError,
+    UnreadableError,
     describe,
 )
+from dbt.adapters.mzs3.store.s3 import S3Store
 
 
 def refusal(code: str, message: str = "No.", operation: str = "ListObjectsV2") -> StoreError:
@@ -89,3 +93,48 @@ def test_an_answer_that_can_not_be_read_and_of_which_nothing_is_said_is_told_of(
 )
 def test_what_a_commit_asks_has_its_permission(operation: str, needs: str) -> None:
     assert refusal("AccessDenied", operation=operation).permission == needs
+
+
+@pytest.mark.parametrize("mistake", [TypeError, NameError, ImportError])
+def test_a_mistake_of_the_code_is_no_failure_of_the_store(mistake: type[Exception]) -> None:
+    with pytest.raises(mistake), answers():
+        raise mistake("of the code")
+
+
+@pytest.mark.parametrize(
+    ("request_", "lacks"),
+    [
+        (lambda store: store.put("k", b"", {}), "ETag"),
+        (lambda store: store.head("k"), "ETag"),
+        (lambda store: store.tags("k"), "TagSet"),
+        (lambda store: store.open_upload("k", {}), "UploadId"),
+        (lambda store: store.put_part("k", "id", 1, b""), "ETag"),
+        (lambda store: next(store.pages("", limit=1)), "Size"),
+        (lambda store: store.parts("k", "id"), "Size"),
+        (lambda store: list(store.uploads("")), "Initiated"),
+    ],
+)
+def test_an_answer_that_lacks_something_is_one_that_can_not_be_read(
+    request_: Callable[[S3Store], object], lacks: str
+) -> None:
+    page = {
+        "Contents": [{"Key": "k"}],
+        "Parts": [{"PartNumber": 1, "ETag": "e"}],
+        "Uploads": [{"Key": "k", "UploadId": "id"}],
+    }
+
+    def answer(**_: Any) -> dict[str, Any]:
+        return page
+
+    client: Any = SimpleNamespace(
+        **dict.fromkeys(
+            (
+                *("put_object", "head_object", "get_object_tagging", "create_multipart_upload"),
+                *("upload_part", "list_objects_v2"),
+            ),
+            answer,
+        ),
+        get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: iter([page])),
+    )
+    with pytest.raises(UnreadableError, match=f"^the answer has no {lacks}$"):
+        request_(S3Store(client, "b"))

@@ -28,6 +28,13 @@ def test_a_store_is_kept_for_an_equal_connection_and_not_for_long(
     assert recent_store(AwsConnection(region="eu-west-2", **KEYS), LOCATION) is not second
 
 
+def test_stores_of_two_buckets_are_both_kept() -> None:
+    connection = AwsConnection(region="eu-west-1", **KEYS)
+    first = recent_store(connection, LOCATION)
+    assert recent_store(connection, S3Location("other", "x/")) is not first
+    assert recent_store(connection, LOCATION) is first
+
+
 def test_a_store_is_lent_to_one_at_a_time_and_not_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,4 +1,4 @@
-"""What boto3 raises for a request to AWS, or to a store like it, as StoreError: here alone."""
+"""Turns what boto3 raises for a request to AWS, or to a store like it, into StoreError."""
 
 from __future__ import annotations
 
@@ -13,84 +13,40 @@ from botocore.parsers import ResponseParserError
 
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.store.failures import (
-    ArchivedError,
+    KIND_OF_CODE,
     BrokenError,
-    ConflictError,
-    CredentialsError,
-    ExpiredError,
-    InvalidPartError,
-    MissingBucketError,
-    MissingError,
-    MissingObjectError,
-    MissingQueueError,
-    MissingUploadError,
     NoAnswerError,
-    NoCredentialsError,
-    NotSupportedError,
-    PermissionDeniedError,
-    PreconditionFailedError,
     StoreError,
-    ThrottledError,
-    UnreachableError,
     UnreadableError,
-    WrongRegionError,
 )
 
 ATTEMPTS = "attempts"
-"""Under what an exception without an answer has, in its `kwargs`, how many attempts failed."""
+"""The key, in the `kwargs` of an exception without an answer, of how many attempts failed."""
 
-_KINDS: dict[type[StoreError], tuple[str, ...]] = {
-    PermissionDeniedError: (
-        *("AccessDenied", "AccessDeniedException", "403", "Forbidden", "AllAccessDisabled"),
-    ),
-    MissingObjectError: ("NoSuchKey",),
-    MissingBucketError: ("NoSuchBucket",),
-    MissingUploadError: ("NoSuchUpload",),
-    MissingError: ("404", "NotFound"),
-    MissingQueueError: ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"),
-    PreconditionFailedError: ("PreconditionFailed", "412"),
-    ConflictError: ("ConditionalRequestConflict", "409"),
-    NotSupportedError: ("NotImplemented", "501"),
-    InvalidPartError: ("InvalidPart",),
-    ArchivedError: ("InvalidObjectState",),
-    ThrottledError: (
-        *("BandwidthLimitExceeded", "RequestLimitExceeded", "RequestThrottled", "SlowDown"),
-        *("Throttling", "ThrottlingException", "TooManyRequests", "TooManyRequestsException"),
-    ),
-    NoCredentialsError: (
-        *("CredentialRetrievalError", "NoCredentialsError", "PartialCredentialsError"),
-    ),
-    ExpiredError: ("ExpiredToken", "ExpiredTokenException"),
-    CredentialsError: (
-        *("InvalidAccessKeyId", "InvalidClientTokenId", "InvalidToken"),
-        *("SignatureDoesNotMatch", "UnrecognizedClientException"),
-    ),
-    WrongRegionError: (
-        *("301", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"),
-        "PermanentRedirect",
-    ),
-    UnreachableError: ("EndpointConnectionError", "ConnectTimeoutError"),
-}
-_KIND_OF_CODE = {code: kind for kind, codes in _KINDS.items() for code in codes}
+# No transport raises these: our code, or an installation without boto3, is wrong.
+_MISTAKES = (ImportError, NameError, TypeError)
 
 
 @contextlib.contextmanager
 def answers() -> Iterator[None]:
-    """Raises whatever the block raises as StoreError; it holds nothing but calls of boto3.
+    """Raises failures of the block as StoreError; it holds only calls of boto3, and what reads its
+    answers.
 
-    boto3 lets through what urllib3, ssl or the socket raise while a body is read, that of a
-    refusal too, and what s3transfer raises.
+    boto3 lets through what urllib3, ssl or the socket raise while a body is read, also the body of
+    a refusal, and what s3transfer raises.
     """
     try:
         yield
-    except (Mzs3Error, StoreError, MemoryError):
+    except (Mzs3Error, StoreError, MemoryError, *_MISTAKES):
         raise
+    except KeyError as exc:
+        raise UnreadableError(f"the answer has no {exc.args[0]}", code="AnswerError") from exc
     except Exception as exc:
         raise store_error(exc) from exc
 
 
 def store_error(exc: Exception) -> StoreError:
-    """What an exception of boto3, or of what is below it, means."""
+    """The meaning of an exception of boto3, or of a library that it calls."""
     if isinstance(exc, ClientError):
         return refusal(exc.response, exc.operation_name)
     name, text = type(exc).__name__, " ".join(str(exc).split())
@@ -99,7 +55,7 @@ def store_error(exc: Exception) -> StoreError:
         return UnreadableError(f"the answer can't be read: {text}", code=name)
     if not isinstance(exc, BotoCoreError):
         return BrokenError(": ".join(filter(None, [name, text])), code="TransportError")
-    kind = _KIND_OF_CODE.get(name, StoreError)
+    kind = KIND_OF_CODE.get(name, StoreError)
     if isinstance(exc, (HTTPClientError, IncompleteReadError)):
         kind = BrokenError
     elif kind is StoreError and isinstance(exc, NoConnection):
@@ -109,11 +65,11 @@ def store_error(exc: Exception) -> StoreError:
 
 
 def refusal(answer: Mapping[str, Any], operation: str) -> StoreError:
-    """What an answer means that has an `Error`."""
+    """The meaning of an answer that has an `Error`."""
     error, about = answer.get("Error", {}), answer.get("ResponseMetadata", {})
     code = str(error.get("Code", "Unknown"))
     said = str(error.get("Message", "")).strip() or "no message"
-    return _KIND_OF_CODE.get(code, StoreError)(
+    return KIND_OF_CODE.get(code, StoreError)(
         f"{code}: {said}",
         code=code,
         operation=operation,

@@ -89,8 +89,12 @@ def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
 
 def _send_md5(params: Any, **_: Any) -> None:
     """Stores that do not know the newer checksums demand this one of a request to delete many."""
-    digest = hashlib.md5(params["body"], usedforsecurity=False).digest()
-    params["headers"]["Content-MD5"] = base64.b64encode(digest).decode()
+    params["headers"]["Content-MD5"] = content_md5(params["body"])
+
+
+def content_md5(body: bytes) -> str:
+    """The header Content-MD5 of a body."""
+    return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
 
 
 def _promise_to_pay(request: Any, **_: Any) -> None:
@@ -119,8 +123,9 @@ def aws_client(
             config=_config(max_attempts, **config),
         )
     except (BotoCoreError, ValueError) as exc:
+        failure = StoreError(str(exc)) if isinstance(exc, ValueError) else store_error(exc)
         doing = f"aws_connections.{connection.name}: making a client"
-        raise S3Error(describe(store_error(exc), doing)) from exc
+        raise S3Error(describe(failure, doing)) from exc
 
 
 def _client(session: boto3.Session, service: str, **given: Any) -> Any:

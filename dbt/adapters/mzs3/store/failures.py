@@ -1,7 +1,7 @@
 """What failed requests to a store mean, and what to do; runs on the driver and on executors.
 
-Whoever asks a store catches StoreError, or one of those below it. `answers.py` makes them of what
-boto3 raises, and nothing else does.
+Callers of a store catch StoreError, or a class below it. `answers.py` makes these of what boto3
+raises, by the `codes` of the classes.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ _TRIED_AGAIN = (429, 500, 502, 503, 504)
 class StoreError(Exception):
     """A request to a store failed.
 
-    `code` is the error code of the answer, such as `AccessDenied`, or the name of what was raised
-    where there is no answer, whose HTTP `status` is 0 then. `retries` counts the times that the
-    request was repeated, `attempts` those that failed, 0 for what is not tried again.
+    `code` is the error code of the answer, such as `AccessDenied`; without an answer, it is the
+    name of boto3's exception, and the HTTP `status` is 0. `retries` counts how often the request
+    was repeated.
     """
 
     advice = ""
-    """What users can do, after `describe`'s text."""
+    """What users can do; `describe` appends it."""
+    codes: tuple[str, ...] = ()
+    """The codes that mean this error."""
 
     def __init__(
         self,
@@ -68,26 +70,31 @@ class StoreError(Exception):
 
     @property
     def attempts(self) -> int:
-        """How many attempts failed, the last one so; 0 for what is not tried again."""
+        """How many attempts failed; 0 for a failure after which no other attempt is made."""
         return self.retries + 1 if self.status in _TRIED_AGAIN else self._attempts
 
     @property
     def permission(self) -> str | None:
-        """The permission that the request needs, if it is known."""
+        """The permission that the request needs, if we know it."""
         return _PERMISSIONS.get(self.operation)
 
 
 class MissingError(StoreError):
     """The bucket, object or upload does not exist."""
 
+    codes: tuple[str, ...] = ("404", "NotFound")
+
 
 class MissingObjectError(MissingError):
     """The object does not exist."""
+
+    codes = ("NoSuchKey",)
 
 
 class MissingBucketError(MissingError):
     """The bucket does not exist."""
 
+    codes = ("NoSuchBucket",)
     advice = (
         "; check the name of the bucket, and the endpoint and keys under aws_connections in "
         "the profile, or make the bucket: dbt-mzs3 makes none"
@@ -97,6 +104,7 @@ class MissingBucketError(MissingError):
 class MissingUploadError(MissingError):
     """The multipart upload is completed, aborted, or was never opened."""
 
+    codes = ("NoSuchUpload",)
     advice = (
         "; another run to this location, or a lifecycle rule of the bucket, has aborted the "
         "upload: give each model a location of its own, and run again"
@@ -106,9 +114,13 @@ class MissingUploadError(MissingError):
 class MissingQueueError(StoreError):
     """The queue does not exist."""
 
+    codes = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
+
 
 class PreconditionFailedError(StoreError):
     """The condition of the request does not hold."""
+
+    codes = ("PreconditionFailed", "412")
 
 
 class ReplacedError(PreconditionFailedError):
@@ -118,6 +130,7 @@ class ReplacedError(PreconditionFailedError):
 class ConflictError(StoreError):
     """A request with a condition came beside another one for the key."""
 
+    codes = ("ConditionalRequestConflict", "409")
     advice = (
         "; another request for the same name is under way: give each model, and each run, a "
         "location of its own, and run again"
@@ -125,16 +138,24 @@ class ConflictError(StoreError):
 
 
 class NotSupportedError(StoreError):
-    """The store does not know the condition of the request, and so has not done it."""
+    """The store has not done what it does not know: a condition, or a request."""
+
+    codes = ("NotImplemented", "501")
 
 
 class PermissionDeniedError(StoreError):
     """A permission is missing."""
 
+    codes = ("AccessDenied", "AccessDeniedException", "403", "Forbidden", "AllAccessDisabled")
+
 
 class ThrottledError(StoreError):
     """The store asks for fewer requests."""
 
+    codes = (
+        *("BandwidthLimitExceeded", "RequestLimitExceeded", "RequestThrottled", "SlowDown"),
+        *("Throttling", "ThrottlingException", "TooManyRequests", "TooManyRequestsException"),
+    )
     advice = (
         ". The store asks for fewer requests: run fewer tasks at a time, or run again later "
         "when less else uses the bucket"
@@ -144,26 +165,36 @@ class ThrottledError(StoreError):
 class InvalidPartError(StoreError):
     """A part that was to be completed is not there."""
 
+    codes = ("InvalidPart",)
+
 
 class ArchivedError(StoreError):
     """The object is in an archive, and has to be restored before it can be read."""
 
+    codes = ("InvalidObjectState",)
+
 
 class CredentialsError(StoreError):
-    """There are no keys, or they are wrong or no longer valid: the request was not heeded."""
+    """There are no keys, or they are wrong or no longer valid: the request had no effect."""
 
+    codes: tuple[str, ...] = (
+        *("InvalidAccessKeyId", "InvalidClientTokenId", "InvalidToken"),
+        *("SignatureDoesNotMatch", "UnrecognizedClientException"),
+    )
     advice = "; check the keys under aws_connections in the profile"
 
 
 class NoCredentialsError(CredentialsError):
     """There are no keys."""
 
+    codes = ("CredentialRetrievalError", "NoCredentialsError", "PartialCredentialsError")
     advice = "; give keys under aws_connections in the profile, or set up boto3's own chain"
 
 
 class ExpiredError(CredentialsError):
     """The keys are no longer valid."""
 
+    codes = ("ExpiredToken", "ExpiredTokenException")
     advice = (
         "; a session_token can't be renewed: give a new one, or keys without one, or an "
         "assume_role_arn, whose credentials are renewed while a run lasts"
@@ -179,6 +210,11 @@ class RoleError(CredentialsError):
 class WrongRegionError(StoreError):
     """The bucket is in another region."""
 
+    codes = (
+        *("301", "PermanentRedirect"),
+        *("AuthorizationHeaderMalformed", "IllegalLocationConstraintException"),
+    )
+
     @property
     def advice(self) -> str:  # type: ignore[override]
         """Where the bucket is."""
@@ -193,6 +229,7 @@ class NoAnswerError(StoreError):
 class UnreachableError(NoAnswerError):
     """The store could not be connected to."""
 
+    codes = ("EndpointConnectionError", "ConnectTimeoutError")
     advice = "; check the endpoint and the region under aws_connections in the profile"
 
 
@@ -213,6 +250,16 @@ class WrongPartError(StoreError):
     """The store sent another range than it was asked for."""
 
 
+def _below(kind: type[StoreError]) -> Iterator[type[StoreError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _below(child)
+
+
+KIND_OF_CODE = {code: kind for kind in _below(StoreError) for code in vars(kind).get("codes", ())}
+"""The error of each code."""
+
+
 def nothing_works(exc: StoreError) -> bool:
     """Whether any request to the same bucket or queue would fail in this way."""
     of_all = (CredentialsError, WrongRegionError, MissingQueueError, MissingBucketError)
@@ -220,7 +267,7 @@ def nothing_works(exc: StoreError) -> bool:
 
 
 def on_condition(request: Callable[..., Answer], **condition: object) -> Answer:
-    """The answer to a request with the condition; without it, from a store that knows none."""
+    """The answer to a request with the condition; from a store that knows none, without it."""
     try:
         return request(**condition)
     except NotSupportedError:

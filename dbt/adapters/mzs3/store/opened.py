@@ -1,4 +1,4 @@
-"""Opens the store that a location is in, or gives out one that was opened a moment ago."""
+"""Opens the store of a location, or reuses one that was opened less than a minute ago."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.store.registry import STORES
 from dbt.adapters.mzs3.store.store import Store
 from dbt.adapters.mzs3.worker import worker_state
 
-# What credentials a chain gives, or a file has, is asked anew that often.
+# So often boto3's chain is asked again for credentials, which may be others then.
 _RECENT_S = 60.0
 
 
@@ -27,27 +27,30 @@ def open_store(connection: AwsConnection, location: S3Location) -> Store:
 
 
 def recent_store(connection: AwsConnection, location: S3Location) -> Store:
-    """As `open_store`; or the last one that was opened here, less than a minute ago, for an equal
-    connection: to open one takes a small task as long as all of its requests."""
-    wanted = (connection, location.scheme, location.bucket)
-    kept, now = worker_state().get("store"), time.monotonic()
-    if kept is not None and kept[0] == wanted and now - kept[1] < _RECENT_S:
-        recent: Store = kept[2]
-        return recent
-    store = open_store(connection, location)
-    worker_state()["store"] = (wanted, now, store)
-    return store
+    """As `open_store`; or a store that this process opened less than a minute ago for an equal
+    connection and bucket: opening one takes a small task as long as all of its requests."""
+    wanted, now = (connection, location.scheme, location.bucket), time.monotonic()
+    stores = {
+        key: (opened, store)
+        for key, (opened, store) in worker_state().get("stores", {}).items()
+        if now - opened < _RECENT_S
+    }
+    if wanted not in stores:
+        stores[wanted] = now, open_store(connection, location)
+        worker_state()["stores"] = stores
+    recent: Store = stores[wanted][1]
+    return recent
 
 
 class LentStore(NamedTuple):
-    """A store that nobody else has until it is given back."""
+    """A store that nobody else uses until it is given back."""
 
     store: Store
     made_for: tuple[object, ...]
     made: float
 
     def give_back(self) -> None:
-        """Let others have it; to leave this out is no harm."""
+        """Let others use it; optional."""
         with _lock:
             _idle[:] = [*_recent(), self]
 
@@ -61,9 +64,9 @@ def _recent() -> list[LentStore]:
 
 
 def lent_store(connection: AwsConnection, location: S3Location) -> LentStore:
-    """As `open_store`; or one that was given back, and opened less than a minute ago, for an equal
-    connection and the same settings of boto3 in the environment: which need not connect anew, nor
-    assume a role. For any thread of the driver."""
+    """As `open_store`; or a store that was given back, and opened less than a minute ago for an
+    equal connection and bucket and the same settings of boto3 in the environment: it has its
+    connections, and has assumed its role. Any thread of the driver may call this."""
     settings = ((key, value) for key, value in os.environ.items() if key.startswith("AWS_"))
     made_for = (connection, location.scheme, location.bucket, frozenset(settings))
     with _lock:

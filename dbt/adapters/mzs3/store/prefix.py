@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.store.failures import (
     ConflictError,
+    MissingBucketError,
     MissingError,
+    NotSupportedError,
     StoreError,
     describe,
     on_condition,
@@ -202,10 +204,25 @@ def delete_all(prefix: Prefix, keys: Iterable[str]) -> list[str]:
 
 
 def delete_many(prefix: Prefix, keys: Iterable[str]) -> dict[str, StoreError]:
-    """Deletes objects, by requests for many of them; what failed, by key."""
+    """Deletes objects, by requests for many of them where the store has these; what failed, by
+    key. An object need not exist."""
+
+    def delete(key: str) -> StoreError | None:
+        try:
+            prefix.delete(key)
+        except StoreError as exc:
+            return exc
+        return None
+
     wanted = list(keys)
     chunks = [wanted[at : at + MAX_DELETES] for at in range(0, len(wanted), MAX_DELETES)]
-    failed: dict[str, StoreError] = {}
-    for some in map_concurrently(chunks, prefix.store.delete_many):
-        failed |= some
-    return failed
+    outcomes: dict[str, StoreError | None] = {}
+    for failed in map_concurrently(chunks, prefix.store.delete_many):
+        outcomes |= failed
+    single = [key for key, exc in outcomes.items() if isinstance(exc, NotSupportedError)]
+    outcomes |= zip(single, map_concurrently(single, delete), strict=True)
+    return {key: exc for key, exc in outcomes.items() if exc is not None and not _is_gone(exc)}
+
+
+def _is_gone(exc: StoreError) -> bool:
+    return isinstance(exc, MissingError) and not isinstance(exc, MissingBucketError)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.store.answers import answers, refusal, time_of
-from dbt.adapters.mzs3.store.client import s3_client
+from dbt.adapters.mzs3.store.client import content_md5, s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
     MissingError,
@@ -19,8 +17,9 @@ from dbt.adapters.mzs3.store.failures import (
     PermissionDeniedError,
     ReplacedError,
     StoreError,
-    UnreadableError,
+    ThrottledError,
     WrongPartError,
+    nothing_works,
     on_condition,
 )
 from dbt.adapters.mzs3.store.store import (
@@ -37,15 +36,17 @@ from dbt.adapters.mzs3.store.store import (
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# Of S3 itself: a server of somebody's, on a machine there, may have a name that ends the same way.
+# The hosts of S3 itself; the name of another server on a machine of AWS may end the same way.
 _AMAZON_S3 = re.compile(
     r"(.+\.)?s3(-fips|-accesspoint|-accesspoint-fips|express-[a-z0-9-]+)?"
     r"(\.dualstack)?(\.[a-z]{2}[a-z-]*-[0-9]+)?(\.vpce)?\.amazonaws\.(com|com\.cn|eu)"
 )
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)
+# XML has none of these, so that a request for many keys can't name them.
+_NOT_IN_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # S3 copies no object in one request that is larger.
 _ONE_COPY_BYTES = 5 * 1024**3
-# What a copy keeps only if it is told, once metadata is added to it.
+# A copy that gets other metadata keeps these only if the request has them.
 _KEPT = (
     "CacheControl",
     "ContentDisposition",
@@ -64,7 +65,7 @@ def open_bucket(connection: AwsConnection, bucket: str) -> S3Store:
 
 
 class S3Body:
-    """The bytes of an answer: `read` raises StoreError, and `close` nothing."""
+    """The bytes of an answer; see Body."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
@@ -73,7 +74,7 @@ class S3Body:
         """Up to `size` bytes, or all that are left; b"" at the end."""
         with answers():
             data: bytes = self._raw.read() if size is None else self._raw.read(size)
-        return data
+            return data
 
     def close(self) -> None:
         """Return the connection to the pool, or give it up; safe to repeat."""
@@ -119,26 +120,26 @@ class S3Store:
             request["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
         with answers():
             answer = self._client.get_object(**request)
-        body = S3Body(answer["Body"])
-        try:
-            _require_asked(answer, version, start, whole=span is None)
-        except StoreError:
-            body.close()
-            raise
-        return Content(body, answer["ETag"], answer.get("ContentLength"), time_of(answer))
+            body = S3Body(answer["Body"])
+            try:
+                _require_asked(answer, version, start, whole=span is None)
+            except Exception:
+                body.close()
+                raise
+            return Content(body, answer["ETag"], answer.get("ContentLength"), time_of(answer))
 
     def head(self, key: str) -> ObjectHead:
         """What is known of an object."""
         with answers():
             answer = self._client.head_object(Bucket=self.bucket, Key=key)
-        return ObjectHead(
-            key,
-            answer["ETag"],
-            answer["ContentLength"],
-            answer["LastModified"],
-            answer.get("Metadata", {}),
-            {name: answer[name] for name in _KEPT if answer.get(name)},
-        )
+            return ObjectHead(
+                key,
+                answer["ETag"],
+                answer["ContentLength"],
+                answer["LastModified"],
+                answer.get("Metadata", {}),
+                {name: answer[name] for name in _KEPT if answer.get(name)},
+            )
 
     def put(self, key: str, body: bytes, properties: Mapping[str, str], **condition: Any) -> str:
         """Write an object; its ETag."""
@@ -151,7 +152,7 @@ class S3Store:
                 **properties,
                 **_headers(**condition),
             )
-        return str(answer["ETag"])
+            return str(answer["ETag"])
 
     def delete(self, key: str, *, if_version: str | None = None) -> None:
         """Delete an object."""
@@ -161,52 +162,40 @@ class S3Store:
             )
 
     def delete_many(self, keys: Sequence[str]) -> Mapping[str, StoreError]:
-        """Delete objects by one request; by one each, where the store does not know that."""
-        failed: dict[str, StoreError] = {}
-        if self._deletes_many and len(keys) > 1:
-            objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-            try:
-                with answers():
-                    answer = self._client.delete_objects(Bucket=self.bucket, Delete=objects)
-            except StoreError as exc:
-                if not _is_unknown(exc):
-                    return dict.fromkeys(keys, exc)
-                self._deletes_many = False
-            else:
-                failed = {
-                    error["Key"]: refusal({"Error": error}, "DeleteObject")
-                    for error in answer.get("Errors", [])
-                }
-                # What boto3 does not repeat, as it is a part of an answer.
-                keys = [k for k, exc in failed.items() if not _is_final(exc)]
-        for key in keys:
-            failed.pop(key, None)
-            try:
-                self.delete(key)
-            except StoreError as exc:
-                failed[key] = exc
+        """Delete objects by one request."""
+        alone = NotSupportedError("the object has to be deleted by a request of its own")
+        named = [key for key in keys if not _NOT_IN_XML.search(key)]
+        if not self._deletes_many or len(named) < 2:
+            return dict.fromkeys(keys, alone)
+        failed: dict[str, StoreError] = dict.fromkeys(set(keys).difference(named), alone)
+        objects = {"Objects": [{"Key": key} for key in named], "Quiet": True}
+        try:
+            with answers():
+                answer = self._client.delete_objects(Bucket=self.bucket, Delete=objects)
+                for error in answer.get("Errors", ()):
+                    exc = refusal({"Error": error}, "DeleteObject")
+                    # boto3 repeats a request, but no part of it.
+                    is_final = isinstance(exc, (PermissionDeniedError, MissingError))
+                    failed[error["Key"]] = exc if is_final else alone
+        except StoreError as exc:
+            self._deletes_many = not _may_be_unknown(exc)
+            return dict.fromkeys(keys, exc if self._deletes_many else alone)
         return failed
 
     def pages(
         self, prefix: str, *, after: str = "", limit: int | None = None, folders: bool = False
     ) -> Iterator[Page]:
         """The objects whose keys begin so, page by page."""
-        size = KEYS_PER_PAGE if limit is None else limit
-        asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": size}
+        asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
+        asked["MaxKeys"] = KEYS_PER_PAGE if limit is None else limit
         asked |= {"StartAfter": after} if after else {}
         asked |= {"Delimiter": "/"} if folders else {}
-        if limit is not None:
-            with answers():
-                answer = self._client.list_objects_v2(**asked)
-            yield _page(answer)
-            return
-        pages = iter(self._client.get_paginator("list_objects_v2").paginate(**asked))
-        while True:
-            with answers():
-                answer = next(pages, None)
-            if answer is None:
+        with answers():
+            if limit is not None:
+                yield _page(self._client.list_objects_v2(**asked))
                 return
-            yield _page(answer)
+            for answer in self._client.get_paginator("list_objects_v2").paginate(**asked):
+                yield _page(answer)
 
     def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
         """Copy that version of an object to a bucket; replaces nothing where boto3 can say so."""
@@ -236,7 +225,7 @@ class S3Store:
         """The tags of an object."""
         with answers():
             answer = self._client.get_object_tagging(Bucket=self.bucket, Key=key)
-        return {one["Key"]: one["Value"] for one in answer["TagSet"]}
+            return {tag["Key"]: tag["Value"] for tag in answer["TagSet"]}
 
     def tag(self, key: str, tags: Mapping[str, str]) -> None:
         """Set the tags of an object."""
@@ -252,8 +241,8 @@ class S3Store:
             answer = self._client.create_multipart_upload(
                 Bucket=self.bucket, Key=key, **properties
             )
-        attempts = answer.get("ResponseMetadata", {}).get("RetryAttempts")
-        return BegunUpload(str(answer["UploadId"]), is_only=attempts == 0)
+            repeats = answer.get("ResponseMetadata", {}).get("RetryAttempts")
+            return BegunUpload(str(answer["UploadId"]), is_only=repeats == 0)
 
     def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
         """Send a part; its ETag."""
@@ -267,8 +256,8 @@ class S3Store:
                     raise
                 self._parts_have_md5 = True
         with answers():
-            answer = self._client.upload_part(**part, Body=body, ContentMD5=content_md5(body))
-        return str(answer["ETag"])
+            md5 = content_md5(body)
+            return str(self._client.upload_part(**part, Body=body, ContentMD5=md5)["ETag"])
 
     def complete(self, key: str, upload_id: str, etags: Sequence[str], **condition: Any) -> str:
         """Make an object of the parts; its ETag."""
@@ -281,7 +270,7 @@ class S3Store:
                 MultipartUpload={"Parts": parts},
                 **_headers(**condition),
             )
-        return str(answer.get("ETag", ""))
+            return str(answer.get("ETag", ""))
 
     def abort(self, key: str, upload_id: str) -> None:
         """Abort a multipart upload."""
@@ -302,19 +291,10 @@ class S3Store:
     def uploads(self, prefix: str) -> Iterator[OpenedUpload]:
         """The open uploads whose keys begin so."""
         paginator = self._client.get_paginator("list_multipart_uploads")
-        pages = iter(paginator.paginate(Bucket=self.bucket, Prefix=prefix))
-        while True:
-            with answers():
-                page = next(pages, None)
-            if page is None:
-                return
-            for found in page.get("Uploads", []):
-                yield OpenedUpload(found["Key"], found["UploadId"], found["Initiated"])
-
-
-def content_md5(body: bytes) -> str:
-    """The header Content-MD5 of a body."""
-    return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+        with answers():
+            for page in paginator.paginate(Bucket=self.bucket, Prefix=prefix):
+                for upload in page.get("Uploads", []):
+                    yield OpenedUpload(upload["Key"], upload["UploadId"], upload["Initiated"])
 
 
 def _headers(*, if_absent: bool = False, if_version: str | None = None) -> dict[str, str]:
@@ -342,10 +322,9 @@ def _page(answer: Mapping[str, Any]) -> Page:
 def _require_asked(
     answer: Mapping[str, Any], version: str | None, start: int, *, whole: bool
 ) -> None:
-    """A store or a proxy may leave the conditions and the range of a request out of account."""
-    if "ETag" not in answer:
-        raise UnreadableError("the answer has no ETag", code="AnswerError")
-    if version is not None and answer["ETag"].strip('"') != version.strip('"'):
+    """Raises StoreError where a store, or a proxy, ignored the condition or the range."""
+    etag = answer["ETag"]
+    if version is not None and etag.strip('"') != version.strip('"'):
         raise ReplacedError("it has another ETag than expected")
     if not begins_at(answer, start, whole=whole):
         status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -376,14 +355,7 @@ def _asks_for_md5(exc: StoreError) -> bool:
     return exc.status == 400 and "content-md5" in str(exc).lower()
 
 
-def _is_final(exc: StoreError) -> bool:
-    return isinstance(exc, (PermissionDeniedError, MissingError))
-
-
-def _is_unknown(exc: StoreError) -> bool:
-    """Whether a store does not know DeleteObjects, or not as boto3 sends it."""
-    unknown = {"MethodNotAllowed", "InvalidRequest", "MissingContentMD5", "InvalidDigest"}
-    is_404 = isinstance(exc, MissingError) and exc.code != "NoSuchBucket"
-    return (
-        isinstance(exc, NotSupportedError) or is_404 or exc.code in unknown or _asks_for_md5(exc)
-    )
+def _may_be_unknown(exc: StoreError) -> bool:
+    """Whether the store may not know DeleteObjects, or not as boto3 sends it."""
+    is_known = isinstance(exc, (PermissionDeniedError, ThrottledError)) or nothing_works(exc)
+    return not is_known and (400 <= exc.status < 500 or isinstance(exc, NotSupportedError))

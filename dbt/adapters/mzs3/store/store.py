@@ -140,7 +140,10 @@ class Store(Protocol):
         """Delete an object; without a condition it need not exist."""
 
     def delete_many(self, keys: Sequence[str]) -> Mapping[str, StoreError]:
-        """Delete at most `MAX_DELETES` objects; what failed, by key."""
+        """Delete at most `MAX_DELETES` objects by one request; what failed, by key.
+
+        NotSupportedError is for the keys that have to be deleted one by one.
+        """
 
     def pages(
         self, prefix: str, *, after: str = "", limit: int | None = None, folders: bool = False
