@@ -21,11 +21,10 @@ from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.ledger.compaction import is_due
 from dbt.adapters.mzs3.ledger.events import Phase, State
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.config import OnOverwrite
-from dbt.adapters.mzs3.source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.source.executor.fetch import schema_ddl
 from dbt.adapters.mzs3.source.listing.reconcile import reconcile
 from dbt.adapters.mzs3.source.operations.status import read_status
+from dbt.adapters.mzs3.source.options import OnOverwrite, SourceDefinition, parse_definition
 from dbt.adapters.mzs3.source.purify import PinnedDefinition
 from dbt.adapters.mzs3.source.tables import make_relations, make_schema
 

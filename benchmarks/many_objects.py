@@ -34,11 +34,11 @@ from session import BUCKET, Session, source
 from dbt.adapters.mzs3.ledger.compaction import compact
 from dbt.adapters.mzs3.ledger.epochs import next_epoch
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.source.listing.scan import listed_objects
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.operations.status import read_status
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.report import IngestReport, SourceLog
 from dbt.adapters.mzs3.source.run import SourceRun
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.job import copy_to_s3
-from dbt.adapters.mzs3.source.definition import SourceDefinition, parse_definition
+from dbt.adapters.mzs3.source.options import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.spark.session import get_or_create
 from dbt.adapters.mzs3.store.connection import AwsConnection
 

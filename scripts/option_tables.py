@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.options.option import Option, options_of
 from dbt.adapters.mzs3.shard.options import ShardOptions, ShardSource
-from dbt.adapters.mzs3.source import definition as source_definition
+from dbt.adapters.mzs3.source import options as source_options
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.submit.options import SubmitOptions
 
@@ -34,7 +34,7 @@ TABLES: dict[str, type] = {
     "spark_submit": SubmitOptions,
     "copy_to_s3": CopyOptions,
     "persist_shard": ShardOptions,
-    "s3_csv_source": source_definition.External,
+    "s3_csv_source": source_options.SourceDefinition,
     "a persist_shard source": ShardSource,
 }
 _FORMATS = [*FORMATS.values()]

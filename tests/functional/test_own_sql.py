@@ -25,8 +25,8 @@ from dbt.adapters.mzs3.shard.options import parse_compaction, parse_shard_source
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.read.table import SourceTable, write_source_table
 from dbt.adapters.mzs3.shard.write.job import persist_shard
-from dbt.adapters.mzs3.source.definition import parse_definition
 from dbt.adapters.mzs3.source.ingest import ingest
+from dbt.adapters.mzs3.source.options import parse_definition
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import parse_location

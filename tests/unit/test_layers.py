@@ -46,13 +46,14 @@ SHIPPED = (
     "types",
     "errors.py",
     "names.py",
+    "secrets.py",
     "text.py",
     "worker.py",
 )
 # Each room imports from those before it; features, which come last, not from each other.
 ROOMS = (
-    *("text", "errors", "names", "worker", "types", "arrow", "options", "formats", "store"),
-    *("spark", "submit", "rows", "events", "upload", "ledger"),
+    *("text", "secrets", "errors", "names", "worker", "types", "arrow", "options", "formats"),
+    *("store", "spark", "submit", "rows", "events", "upload", "ledger"),
 )
 FEATURES = ("export", "source", "shard")
 FOR_EXECUTORS = {"pyarrow", "boto3", "botocore", *sys.stdlib_module_names}

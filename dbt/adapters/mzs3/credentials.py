@@ -13,13 +13,13 @@ from dbt_common.dataclass_schema import StrEnum
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
-from dbt.adapters.mzs3.options.secrets import HIDDEN, masked
+from dbt.adapters.mzs3.options.option import masked
+from dbt.adapters.mzs3.secrets import HIDDEN, without_login
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.remote import shown_server, url_problem
 from dbt.adapters.mzs3.spark.settings import WAREHOUSE
 from dbt.adapters.mzs3.store.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.submit.options import SubmitOptions, parse_submit_options
-from dbt.adapters.mzs3.text import without_login
 
 SPARK_CATALOG = "spark_catalog"
 """The catalog that Spark looks in unless it is told another."""

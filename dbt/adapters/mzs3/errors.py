@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from dbt.adapters.mzs3.text import counted, without_logins
+from dbt.adapters.mzs3.secrets import without_logins
+from dbt.adapters.mzs3.text import counted
 
 
 class Mzs3Error(Exception):

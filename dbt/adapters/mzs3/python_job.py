@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timezone
+from functools import partial
 from typing import Any, ClassVar
 
 from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.contracts.connection import AdapterResponse
-from dbt_common.exceptions import env_secrets, scrub_secrets
+from dbt_common.exceptions import env_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
 
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, ReadingResponse, as_dbt_error
@@ -17,6 +18,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.runner import runner_for
+from dbt.adapters.mzs3.secrets import without
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.job import Call, run_job
@@ -81,7 +83,7 @@ class SessionJobHelper(JobHelper):
         beside = {
             "cancelled": handle.cancelled,
             "tell": self.connections.node.warnings.tell,
-            "scrub": lambda text: scrub_secrets(text, env_secrets()),
+            "scrub": partial(without, env_secrets()),
         }
         file = str(self.model["original_file_path"])
         engine_of(handle.session).keep_plans_secret(handle.session)

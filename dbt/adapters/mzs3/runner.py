@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.connections import session_of
 from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
-from dbt.adapters.mzs3.options.secrets import secret_settings, secret_values
+from dbt.adapters.mzs3.options.option import secret_values
+from dbt.adapters.mzs3.secrets import secret_settings
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once
@@ -105,7 +106,7 @@ def submit_plan(credentials: Mzs3Credentials, name: str) -> SubmitPlan:
         session=SessionSettings(parameters, credentials.executor_timeout),
         secrets=[
             *env_secrets(),
-            *(secret for connection in connections for secret in secret_values(connection)),
+            *(secret for one in connections for secret in secret_values(one)),
             *secret_settings(parameters),
         ],
     )

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-import re
 from collections.abc import Iterable
 
-# The schemes of a URL, which may be several, and what follows them up to where a text goes on. All
-# of a URL is looked at once, so that the time is that of the text's length.
-_URL = re.compile(r"((?:\b[a-z][a-z0-9+.-]{0,20}://)+)([^\s\"'`<>()\[\]{},;|\\]+)", re.I)
-# After the name of a host, or of a bucket that is an ARN.
-_NO_LOGIN = re.compile(r"arn:|[^:]*[/?#]|[^:]*:[0-9]{1,5}[/?#]")
-_LOGIN_OF_URL = re.compile(r"\A((?:[a-z][a-z0-9+.-]*://)+)(?!/).*@", re.I | re.S)
 _LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
 
 
@@ -103,27 +96,3 @@ def shown_at(moment: int) -> str:
         return str(moment)
     shown = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=moment)
     return f"{moment} ({shown.isoformat(' ', 'milliseconds')})"
-
-
-def without_logins(text: str) -> str:
-    """A text that quotes others', without the users and passwords of the URLs in it.
-
-    As far as a text tells where a URL ends: a password with a space, a quote, a bracket, a comma
-    or the like is not found whole. What follows the first slash of a URL is left alone, as are
-    users without a password, but for those of http and https, which may be tokens.
-    """
-    return _URL.sub(_without_login, text) if "@" in text else text
-
-
-def _without_login(url: re.Match[str]) -> str:
-    schemes, rest = url.groups()
-    login, at, host = rest.rpartition("@")
-    may_be_one = ":" in login or schemes.lower().endswith(("http://", "https://"))
-    if not at or not may_be_one or _NO_LOGIN.match(login):
-        return url[0]
-    return f"{schemes}***@{host}"
-
-
-def without_login(url: str) -> str:
-    """A setting that is one URL, without what may be a login: all that is before its last @."""
-    return _LOGIN_OF_URL.sub(r"\1***@", url)

@@ -13,8 +13,8 @@ import pytest
 from support.queue.announcing import Post
 
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
-from dbt.adapters.mzs3.source.definition import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.source.ingest import ingest
+from dbt.adapters.mzs3.source.options import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.source.queue import inbox
 from dbt.adapters.mzs3.source.report import NO_LOG, IngestReport, SourceLog
 from dbt.adapters.mzs3.source.tables import stored_relations

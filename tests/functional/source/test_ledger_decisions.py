@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.source.config import OnOverwrite
 from dbt.adapters.mzs3.source.listing.reconcile import reconcile, unsettled
+from dbt.adapters.mzs3.source.options import OnOverwrite
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 pytestmark = pytest.mark.spark

@@ -7,14 +7,14 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.ledger.compaction import compact
 from dbt.adapters.mzs3.ledger.ledger import Ledger, with_all_columns
-from dbt.adapters.mzs3.source.config import Intake
 from dbt.adapters.mzs3.source.listing import plan
 from dbt.adapters.mzs3.source.listing.plan import FIRST_BYTES, OBJECT_BYTES, run_limits
 from dbt.adapters.mzs3.source.operations.status import read_status
+from dbt.adapters.mzs3.source.options import Intake
 
 pytestmark = pytest.mark.spark
 
-TEN_MINUTES = Intake(minutes=10)
+TEN_MINUTES = Intake(max_bytes="auto")
 MANY = 10**6
 """Times ten minutes, beside which those of the test's own runs do not matter."""
 OBJECT = "id\n1\n"

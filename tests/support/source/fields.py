@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.csv import Decoder
 from dbt.adapters.mzs3.formats.read.format import Reading, RecordField
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.source.definition import SourceDefinition, parse_definition
+from dbt.adapters.mzs3.source.options import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, purify
 
 DIALECT = CsvDialect()

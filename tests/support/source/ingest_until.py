@@ -13,8 +13,8 @@ import os
 import signal
 import sys
 
-from dbt.adapters.mzs3.source.definition import parse_definition
 from dbt.adapters.mzs3.source.ingest import ingest
+from dbt.adapters.mzs3.source.options import parse_definition
 from dbt.adapters.mzs3.source.report import SourceLog
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.store.connection import AwsConnection

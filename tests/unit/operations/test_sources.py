@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.operations import sources
 from dbt.adapters.mzs3.project.sources import is_set, named_sources, variable
-from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.options.option import options_of
 from dbt.adapters.mzs3.project.declarations import check_declarations
 from dbt.adapters.mzs3.project.sources import source_definition
 from dbt.adapters.mzs3.shard.options import ShardOptions, parse_shard_options, parse_shard_source
-from dbt.adapters.mzs3.source.definition import OPTIONS, External
+from dbt.adapters.mzs3.source.options import OPTIONS, SourceDefinition
 
 CONNECTIONS = ["default", "lake"]
 
@@ -142,7 +142,7 @@ ANY = st.recursive(
 @pytest.mark.parametrize(
     "value", [[], {}, [[]], True, 0, -1, 0.5, float("nan"), "", "\0"], ids=repr
 )
-@pytest.mark.parametrize("kind", [CopyOptions, ShardOptions, External])
+@pytest.mark.parametrize("kind", [CopyOptions, ShardOptions, SourceDefinition])
 def test_a_value_of_any_type_is_taken_or_refused(kind: Any, value: Any) -> None:
     for key, one in options_of(kind).items():
         try:

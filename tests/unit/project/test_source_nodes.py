@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.project.sources import (
     source_definition,
     sources_read_as,
 )
-from dbt.adapters.mzs3.source.definition import TYPE
+from dbt.adapters.mzs3.source.options import TYPE
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 

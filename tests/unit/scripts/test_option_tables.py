@@ -10,7 +10,7 @@ import pytest
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.options.option import options_of
 from dbt.adapters.mzs3.shard.options import ShardOptions, ShardSource
-from dbt.adapters.mzs3.source.definition import OPTIONS
+from dbt.adapters.mzs3.source.options import OPTIONS
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 PAGES = sorted(option_tables.DOCS.rglob("*.md"))

@@ -13,11 +13,12 @@ def problems(**external):
 
 
 def test_every_listing_is_full_unless_declared_otherwise():
-    assert parse().full_listing_hours is None
-    assert parse(key_order="any").full_listing_hours is None
+    assert not parse().keys_ascend
+    assert not parse(key_order="any").keys_ascend
 
 
 def test_keys_that_only_grow():
+    assert parse(key_order="ascending").keys_ascend
     assert parse(key_order="ascending").full_listing_hours == 24
     assert parse(key_order="ascending", full_listing_hours=1).full_listing_hours == 1
 

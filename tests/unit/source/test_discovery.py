@@ -4,17 +4,13 @@ import pytest
 from support.source.fields import parse, purify_names
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.source.config import AfterAction, Discovery, queue_name
+from dbt.adapters.mzs3.source.discovery import AfterAction, AfterCommit, Discovery, queue_name
 from dbt.adapters.mzs3.source.purify import contradictions
 from dbt.adapters.mzs3.store.location import S3Location
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-events"
 WAYS = "bucket_scan, or sqs_notifications with a queue's name or URL"
 ACTIONS = "keep, tag, {tag: {name: value}}, {move: s3://bucket/prefix/}, delete"
-
-
-def after(action, tags=(), target=None):
-    return Discovery(True, None, action, tags, target)
 
 
 def problems(**external):
@@ -24,7 +20,8 @@ def problems(**external):
 
 
 def test_by_default_a_source_lists_and_keeps():
-    assert parse().discovery == Discovery(True, None, AfterAction.KEEP)
+    assert parse().discovery == Discovery(True, None)
+    assert parse().after_commit == AfterCommit(AfterAction.KEEP)
 
 
 @pytest.mark.parametrize(
@@ -44,20 +41,20 @@ def test_listing_a_queue_or_both(discover, expected):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("keep", Discovery()),
-        ("tag", after(AfterAction.TAG, (("mzs3-ingested", "{epoch}"),))),
+        ("keep", AfterCommit()),
+        ("tag", AfterCommit(AfterAction.TAG, (("mzs3-ingested", "{epoch}"),))),
         ({"tag": {"state": "in", "by": 7}},
-         after(AfterAction.TAG, (("state", "in"), ("by", "7")))),
-        ({"tag": {"run": "e{epoch}"}}, after(AfterAction.TAG, (("run", "e{epoch}"),))),
+         AfterCommit(AfterAction.TAG, (("state", "in"), ("by", "7")))),
+        ({"tag": {"run": "e{epoch}"}}, AfterCommit(AfterAction.TAG, (("run", "e{epoch}"),))),
         ({"move": "s3://attic/orders"},
-         after(AfterAction.MOVE, target=S3Location("attic", "orders/"))),
+         AfterCommit(AfterAction.MOVE, target=S3Location("attic", "orders/"))),
         ({"move": "s3://acme-raw/done/"},
-         after(AfterAction.MOVE, target=S3Location("acme-raw", "done/"))),
-        ("delete", after(AfterAction.DELETE)),
+         AfterCommit(AfterAction.MOVE, target=S3Location("acme-raw", "done/"))),
+        ("delete", AfterCommit(AfterAction.DELETE)),
     ],
 )  # fmt: skip
 def test_what_comes_after_the_commit(value, expected):
-    assert parse(after_commit=value).discovery == expected
+    assert parse(after_commit=value).after_commit == expected
 
 
 @pytest.mark.parametrize(
@@ -178,7 +175,7 @@ def test_the_name_of_a_queue():
 )
 def test_what_became_of_objects_is_no_part_of_what_is_pinned(changed):
     kept, other = parse(), parse(changed)
-    assert other.discovery != kept.discovery
+    assert (other.discovery, other.after_commit) != (kept.discovery, kept.after_commit)
     pinned = purify_names(kept, ["id"])
     assert purify_names(other, ["id"]).to_json() == pinned.to_json()
     assert contradictions(pinned, other) == []

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.formats.read.format import FORMAT_NAMES, Reading, RecordF
 from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.formats.read.parquet import parquet_file
 from dbt.adapters.mzs3.formats.read.typed import TypedFormat, can_be_read_as, own_type
-from dbt.adapters.mzs3.source.definition import OPTIONS
+from dbt.adapters.mzs3.source.options import OPTIONS
 from dbt.adapters.mzs3.source.purify import contradictions, purify
 
 PAGE = Path(__file__).parents[3] / "docs" / "s3-csv-source" / "formats.md"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.source.fields import parse
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.source.config import Intake, OnOverwrite
+from dbt.adapters.mzs3.source.options import Intake, OnOverwrite
 
 
 def test_nothing_said_is_no_limit_and_an_overwritten_object_an_error():
@@ -27,7 +27,7 @@ def test_what_can_be_said(mode):
 @pytest.mark.parametrize(("more", "minutes"), [({}, 10), ({"minutes_per_run": 3}, 3)])
 def test_auto_takes_what_can_be_fetched_in_ten_minutes_or_as_many_as_are_said(more, minutes):
     intake = parse(max_bytes_per_run="auto", **more).intake
-    assert intake == Intake(minutes=minutes)
+    assert intake == Intake(max_bytes="auto", minutes=minutes)
     assert intake.is_limited
 
 
@@ -79,7 +79,7 @@ def test_all_problems_at_once():
     ]
 
 
-@given(st.none() | st.integers(1), st.none() | st.integers(1), st.none() | st.integers(1))
-def test_a_limit_is_any_of_the_three(objects, size, minutes):
-    intake = Intake(max_objects=objects, max_bytes=size, minutes=minutes)
-    assert intake.is_limited == ((objects, size, minutes) != (None, None, None))
+@given(st.none() | st.integers(1), st.none() | st.integers(1) | st.just("auto"))
+def test_a_limit_is_any_of_the_three(objects, size):
+    intake = Intake(max_objects=objects, max_bytes=size)
+    assert intake.is_limited == ((objects, size) != (None, None))

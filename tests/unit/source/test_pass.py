@@ -11,10 +11,10 @@ from dbt.adapters.mzs3.errors import ExecutorError, SourceError
 from dbt.adapters.mzs3.formats.read.object_error import GONE, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.ledger.epochs import next_epoch
 from dbt.adapters.mzs3.source import ingest as ingest_module
-from dbt.adapters.mzs3.source.config import Intake
 from dbt.adapters.mzs3.source.fetch import EpochRows
 from dbt.adapters.mzs3.source.ingest import Pass
 from dbt.adapters.mzs3.source.listing.plan import Refusal
+from dbt.adapters.mzs3.source.options import Intake
 from dbt.adapters.mzs3.source.report import IngestReport
 from dbt.adapters.mzs3.source.run import SourceRun
 
@@ -133,7 +133,7 @@ def test_what_is_not_known_of_later_runs_fails_no_run(this, monkeypatch):
         raise PySparkException("the cluster is gone")
 
     monkeypatch.setattr(ingest_module, "run_limits", fail)
-    this.run.definition.intake = Intake(minutes=10)
+    this.run.definition.intake = Intake(max_bytes="auto")
     report = this._epoch(SimpleNamespace(**{**vars(BATCH), "waiting_objects": 3}))
     assert (report.rows, report.waiting_objects, report.waiting_runs) == (1, 3, 1)
     assert not never_committed(this)

@@ -85,4 +85,4 @@ def test_a_text_without_a_mark_has_no_message() -> None:
 
 def test_spark_quotes_its_settings_without_a_login():
     failure = explain(RuntimeError("no bucket s3a://AKIA:hu/hush@lake/x"))
-    assert str(failure) == "no bucket s3a://***@lake/x"
+    assert str(failure) == "no bucket s3a://*****@lake/x"

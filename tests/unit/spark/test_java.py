@@ -140,8 +140,8 @@ def test_that_of_the_host_program_is_refused_with_all_that_differs_and_no_secret
 
     assert str(caught.value).splitlines()[1:-1] == [
         "  - spark.driver.memory: not set now, 4g wanted",
-        f"  - {metastore}Password: *** now, *** wanted",
-        "  - spark.sql.warehouse.dir: s3a://***@b/host now, /dev wanted",
+        f"  - {metastore}Password: ***** now, ***** wanted",
+        "  - spark.sql.warehouse.dir: s3a://*****@b/host now, /dev wanted",
     ]
     assert "as the program that runs dbt has started it" in str(caught.value)
     assert runs.stopped == []

@@ -22,10 +22,10 @@ from dbt.adapters.mzs3.project.sources import (
 )
 from dbt.adapters.mzs3.project.staging import ingest_sources
 from dbt.adapters.mzs3.runner import Runner, runner_for
-from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.operations.pinned_definition import purified_lines, read_purified
 from dbt.adapters.mzs3.source.operations.status import SourceStatus, read_status, status_table
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.report import reset_hint
 from dbt.adapters.mzs3.source.reset import ingested_after_reset, reset_ingested
 from dbt.adapters.mzs3.source.run import unlock
@@ -91,7 +91,7 @@ def reset(adapter: Any, source: Any, confirm: Any) -> None:
     """Drop all that was ingested of one source."""
     node = _one_source(adapter, "reset_s3_source", source)
     definition = _definition(adapter, node)
-    name, then = definition.name, ingested_after_reset(definition.discovery)
+    name, then = definition.name, ingested_after_reset(definition)
     if confirm is not True:
         raise SourceError(
             f"{name}: reset_s3_source drops all rows and the ledger of {name}, and the next "

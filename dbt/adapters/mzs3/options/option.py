@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.errors import ConfigError
+from dbt.adapters.mzs3.secrets import HIDDEN
 from dbt.adapters.mzs3.text import did_you_mean
 
 T = TypeVar("T")
@@ -20,7 +22,7 @@ _OPTION, _GROUP, _CHECKED, _VARIANTS = "option", "group", "checked", "variants"
 
 @dataclass(frozen=True)
 class Option:
-    """What is declared of an option; `convert` raises ValueError, whose text follows the key.
+    """What is declared of an option; `convert` raises ValueError, whose texts follow the key.
 
     `default` is MISSING for one that is required, and `blank` stands for it while problems are
     gathered. `key` is what users write if that is not the name of the field. Without a value, the
@@ -120,6 +122,21 @@ def as_config(options: Any) -> dict[str, Any]:
     return {key: found[key] for key in options_of(type(options)) if key in found}
 
 
+def secret_values(options: Any) -> tuple[str, ...]:
+    """The values of secret options, as far as there are any."""
+    found = (getattr(options, o.field) for o in options_of(type(options)).values() if o.secret)
+    return tuple(value for value in found if value)
+
+
+def masked(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given for the options of a class, with secrets hidden."""
+    secret = {key for key, one in options_of(kind).items() if one.secret}
+    return {
+        key: HIDDEN if key in secret and value is not None else value
+        for key, value in given.items()
+    }
+
+
 def read(
     kind: type[T],
     given: Mapping[str, Any],
@@ -127,18 +144,19 @@ def read(
     *,
     of: str,
     within: str = "",
+    refused: Mapping[str, str] = MappingProxyType({}),
     check: Callable[[T], Iterable[str]] = lambda _: (),
     **beside: Any,
 ) -> T:
     """The options that are given; a key without a value counts as left out.
 
     `of` is what has these options, `within` what messages write before a key, such as `external.`,
-    `beside` are fields that are no options. Raises ConfigError with all problems at once: unknown
-    keys, values that can't be converted, and what the class, its groups (`problems`) and `check`
-    find.
+    `refused` has the problem of each key that is wrong whatever its value is, `beside` are fields
+    that are no options. Raises ConfigError with all problems at once: unknown keys, values that
+    can't be converted, and what the class, its groups (`problems`) and `check` find.
     """
-    problems = list(_unknown(given, options_of(kind), of))
-    given = {key: value for key, value in given.items() if value is not None}
+    problems = [*_unknown(given, options_of(kind), of), *refused.values()]
+    given = {k: value for k, value in given.items() if value is not None and k not in refused}
     options = convert(kind, given, problems, **beside)
     problems += _problems(options, given)
     problems = [*(f"{within}{problem}" for problem in problems), *check(options)]
@@ -180,7 +198,8 @@ def _value(
         return one.convert(value)
     except ValueError as exc:
         if key in given:
-            problems.append(f"{key} {exc}")
+            texts = exc.args if type(exc) is ValueError else (str(exc),)
+            problems += (f"{key}{text if text.startswith(':') else f' {text}'}" for text in texts)
         return one.blank
 
 

@@ -52,33 +52,6 @@ class Problems:
             raise ConfigError(self._subject, self.found)
 
 
-class ConfigReader:
-    """Reads a mapping key by key; what is wrong with a value is appended to `problems`.
-
-    Problems name a key with `within` before it, such as `external.`.
-    """
-
-    def __init__(self, given: Mapping[str, Any], problems: list[str], within: str = "") -> None:
-        self.given = given
-        self.problems = problems
-        self._within = within
-
-    def __call__(self, key: str, convert: Callable[[Any], T]) -> T | None:
-        """The converted value, or None where the key is absent, null or wrong."""
-        value = self.given.get(key)
-        if value is None:
-            return None
-        try:
-            return convert(value)
-        except ValueError as exc:
-            self.note(f"{key} {exc}")
-            return None
-
-    def note(self, problem: str) -> None:
-        """Add a problem, which begins with a key."""
-        self.problems.append(f"{self._within}{problem}")
-
-
 def text(value: Any) -> str:
     """The value, which must be a text already."""
     if not isinstance(value, str):

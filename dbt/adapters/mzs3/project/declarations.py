@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.project.sources import is_of_type, source_definition
 from dbt.adapters.mzs3.project.staging import shard_source
 from dbt.adapters.mzs3.shard.options import TYPE as SHARD
 from dbt.adapters.mzs3.shard.options import parse_shard_options
-from dbt.adapters.mzs3.source.definition import TYPE
+from dbt.adapters.mzs3.source.options import TYPE
 
 
 def check_declarations(

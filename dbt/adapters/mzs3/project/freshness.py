@@ -12,13 +12,13 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.project.sources import is_set, schema_of, source_definition, sources_read_as
 from dbt.adapters.mzs3.runner import runner_for
-from dbt.adapters.mzs3.source.definition import TYPE
 from dbt.adapters.mzs3.source.freshness import (
     read_freshness,
     read_ingested_freshness,
     read_pending,
     with_ingested,
 )
+from dbt.adapters.mzs3.source.options import TYPE
 from dbt.adapters.mzs3.spark.job import Call
 
 PENDING_VARIABLE = "mzs3_freshness_pending"
@@ -66,7 +66,7 @@ def freshness_from_s3(
         discovery, name = definition.discovery, definition.name
         what = {"definition": definition}
         with runner_for(credentials) as runner:
-            if discovery.bucket_scan and not discovery.empties_location:
+            if discovery.bucket_scan and not definition.after_commit.empties_location:
                 seen = read_freshness(definition, connection)
             else:
                 seen = runner.run(Call(read_ingested_freshness, what), name)

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.ledger.relations import SUFFIXES
 from dbt.adapters.mzs3.project.sources import is_of_type, relation_key, schema_of, source_name
 from dbt.adapters.mzs3.shard.options import TYPE as SHARD
 from dbt.adapters.mzs3.shard.write.batch import BATCHES
-from dbt.adapters.mzs3.source.definition import TYPE
+from dbt.adapters.mzs3.source.options import TYPE
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME, AwsConnection
 from dbt.adapters.mzs3.store.location import SCHEMES, S3Location, parse_location
 

@@ -9,7 +9,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.credentials import SPARK_CATALOG
 from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.source.definition import TYPE, SourceDefinition, parse_definition
+from dbt.adapters.mzs3.source.options import TYPE, SourceDefinition, parse_definition
 from dbt.adapters.mzs3.store.location import SCHEMES
 from dbt.adapters.mzs3.text import did_you_mean, is_near_miss
 

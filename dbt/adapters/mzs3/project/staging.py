@@ -37,8 +37,8 @@ from dbt.adapters.mzs3.project.sources import (
 from dbt.adapters.mzs3.shard.options import TYPE as SHARD
 from dbt.adapters.mzs3.shard.options import ShardSource, parse_shard_source
 from dbt.adapters.mzs3.shard.read.table import SourceTable, refresh_source
-from dbt.adapters.mzs3.source.definition import TYPE
 from dbt.adapters.mzs3.source.ingest import ingest_and_tell
+from dbt.adapters.mzs3.source.options import TYPE
 from dbt.adapters.mzs3.source.reset import ingested_after_reset
 from dbt.adapters.mzs3.spark.job import Call
 
@@ -126,11 +126,11 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
     def stage(source: Any) -> None:
         require_own(adapter, source)
         definition = source_definition(source, connections)
-        if source.unique_id in to_list and definition.full_listing_hours is not None:
+        if source.unique_id in to_list and definition.keys_ascend:
             definition = replace(definition, full_listing_hours=0)
         afresh = not create_only and source.unique_id in to_refresh
         if full_refresh and not afresh:
-            then = ingested_after_reset(definition.discovery)
+            then = ingested_after_reset(definition)
             kept = (
                 f"{definition.name}: --full-refresh leaves what is ingested as it is; to drop it "
                 f"and ingest {then}, set the variable too: --vars "

@@ -9,7 +9,7 @@ from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.epochs import epochs_due
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.config import EPOCH_MARK
+from dbt.adapters.mzs3.source.discovery import EPOCH_MARK
 from dbt.adapters.mzs3.source.executor.after_commit import (
     LEFT,
     OUTCOME_DDL,
@@ -37,7 +37,7 @@ def require_conditional_delete(run: SourceRun) -> None:
     """
     definition, location = run.definition, run.definition.location
     if not heeds_conditional_delete(Prefix(open_store(run.connection, location), location)):
-        action = definition.discovery.after_commit.value
+        action = definition.after_commit.action.value
         raise SourceError(
             f"{definition.name}: the store of {location.uri} does not compare an object's ETag "
             f"before it deletes it (If-Match), without which after_commit: {action} could destroy "
@@ -65,7 +65,7 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
         if in_vain == EPOCHS_IN_VAIN:
             break
     definition = run.definition
-    what = f"{definition.name}: after_commit: {definition.discovery.after_commit.value}"
+    what = f"{definition.name}: after_commit: {definition.after_commit.action.value}"
     committed = "whose rows are committed"
     if waiting:
         run.log.warn(
@@ -78,11 +78,11 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
 
 def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
     """How many objects of the epoch there are, wait and were left, and why the first did."""
-    declared, location = run.definition.discovery, run.definition.location
+    declared, location = run.definition.after_commit, run.definition.location
     spec = AfterSpec(
         connection=run.connection,
         location=location,
-        action=declared.after_commit.value,
+        action=declared.action.value,
         tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in declared.tags),
         target=declared.target,
     )

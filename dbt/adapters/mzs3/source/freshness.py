@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.listing import iter_pages
 from dbt.adapters.mzs3.source.listing.plan import Refusal, new_objects
 from dbt.adapters.mzs3.source.listing.scan import listed_objects
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.run import SourceRun, source_session
 from dbt.adapters.mzs3.source.tables import is_there, require_ledger, stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row

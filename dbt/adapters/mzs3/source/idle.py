@@ -29,11 +29,11 @@ from dbt.adapters.mzs3.ledger.epochs import Epochs, unfinished_epochs
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.ledger.views import has_current_views
-from dbt.adapters.mzs3.source.config import AfterAction
-from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.discovery import AfterAction, Discovery
 from dbt.adapters.mzs3.source.executor.listing import FirstPage, first_page
 from dbt.adapters.mzs3.source.listing.reconcile import unsettled
 from dbt.adapters.mzs3.source.listing.scan import object_frame
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.purify import contradictions
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.source.tables import read_tables, reads_latest
@@ -85,12 +85,10 @@ def is_idle(run: SourceRun) -> bool:
 
 
 def _only_lists(definition: SourceDefinition) -> bool:
-    discovery = definition.discovery
     return (
-        discovery.bucket_scan
-        and discovery.queue is None
-        and discovery.after_commit is AfterAction.KEEP
-        and definition.full_listing_hours is None
+        definition.discovery == Discovery()
+        and definition.after_commit.action is AfterAction.KEEP
+        and not definition.keys_ascend
     )
 
 

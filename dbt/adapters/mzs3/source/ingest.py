@@ -29,8 +29,7 @@ from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.ledger.lease import WAIT_S, SourceLock
 from dbt.adapters.mzs3.ledger.ledger import LISTING_IS_LOST, Ledger
 from dbt.adapters.mzs3.source.after_commit import act_on_committed, require_conditional_delete
-from dbt.adapters.mzs3.source.config import AfterAction
-from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.discovery import AfterAction
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, HeaderFrom
 from dbt.adapters.mzs3.source.fetch import EpochRows
 from dbt.adapters.mzs3.source.first_run import header_hint, least_objects
@@ -43,6 +42,7 @@ from dbt.adapters.mzs3.source.listing.plan import (
     run_limits,
 )
 from dbt.adapters.mzs3.source.listing.scan import listing_name, object_frame
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.pinning import Pin, pin, purify_now
 from dbt.adapters.mzs3.source.queue.announced import look_again, note_what_is_gone
 from dbt.adapters.mzs3.source.queue.inbox import Inbox, open_inbox
@@ -177,7 +177,7 @@ class Pass:
         with new_objects(run, ledger, announced, least=self.least) as plan:
             if isinstance(plan, Refusal):
                 self._refuse(plan)
-            deletes = self.acts_after_commit and run.definition.discovery.empties_location
+            deletes = self.acts_after_commit and run.definition.after_commit.empties_location
             if deletes and (plan.objects or epochs_due(ledger.epochs())):
                 with run.step("try store"):
                     require_conditional_delete(run)
@@ -203,7 +203,7 @@ class Pass:
     @property
     def acts_after_commit(self) -> bool:
         """Whether objects are tagged, moved or deleted once their rows are committed."""
-        return self.run.definition.discovery.after_commit is not AfterAction.KEEP
+        return self.run.definition.after_commit.action is not AfterAction.KEEP
 
     def _epoch(self, plan: TakeObjects) -> IngestReport:
         # Under a number of their own: they stay if what is planned below comes to be void.

@@ -31,10 +31,10 @@ from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.fetch import open_format
 from dbt.adapters.mzs3.source.executor.listing import ObjectInfo, iter_pages
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object, read_fields
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, purify
 from dbt.adapters.mzs3.source.queue.announced import look_again
 from dbt.adapters.mzs3.source.queue.inbox import VISIBILITY_S, Inbox
@@ -155,7 +155,7 @@ def require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) ->
         raise SourceError(
             f"{definition.name}: its definition is not the one that was pinned when it was first "
             f"ingested, {pinned.sql()}:{differences}\nRestore the definition; or, to ingest "
-            f"{ingested_after_reset(definition.discovery)} under this one, drop what was made "
+            f"{ingested_after_reset(definition)} under this one, drop what was made "
             f"with the old one: {reset_hint(definition.name)}"
         )
 
@@ -166,7 +166,7 @@ def require_format(definition: SourceDefinition, there: str) -> None:
         raise SourceError(
             f"{definition.name}: file_format is declared as {definition.file_format!r}, and an "
             f"earlier run, which committed nothing, has made the tables with {there!r}. Declare "
-            f"that; or, to ingest {ingested_after_reset(definition.discovery)} with another one, "
+            f"that; or, to ingest {ingested_after_reset(definition)} with another one, "
             f"drop them: {reset_hint(definition.name)}"
         )
 
@@ -180,7 +180,7 @@ def _require_location(definition: SourceDefinition, ledger: Ledger) -> None:
         raise SourceError(
             f"{definition.name}: its location is declared as {uri!r}, and its ledger has objects "
             f"of another one, such as {other['object']}. Restore the location; or, to ingest "
-            f"{ingested_after_reset(definition.discovery)} under this one, drop what is known of "
+            f"{ingested_after_reset(definition)} under this one, drop what is known of "
             f"the old one: {reset_hint(definition.name)}"
         )
 

@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.formats.read.encoding import UTF_8
 from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, SUBSET, RecordField
 from dbt.adapters.mzs3.formats.read.typed import VOID, misfits
 from dbt.adapters.mzs3.names import folded
-from dbt.adapters.mzs3.source.definition import PINNED, SourceDefinition
+from dbt.adapters.mzs3.source.options import PINNED, SourceDefinition
 from dbt.adapters.mzs3.spark.sql import PARQUET
 
 # Of these nearly any text is a value.

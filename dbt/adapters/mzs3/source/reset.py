@@ -13,8 +13,7 @@ from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.ledger.views import foreign_views, read_views
-from dbt.adapters.mzs3.source.config import Discovery
-from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.run import locked_source
 from dbt.adapters.mzs3.source.tables import (
     PINNED_PROPERTY,
@@ -43,8 +42,8 @@ def reset_source(
     name, named = definition.name, definition.relations
     relations = stored_relations(spark, definition)
     _require_own(spark, named, name)
-    if definition.discovery.empties_location and _has_rows(spark, relations):
-        action = definition.discovery.after_commit
+    if definition.after_commit.empties_location and _has_rows(spark, relations):
+        action = definition.after_commit.action
         raise SourceError(
             f"{name}: with after_commit: {action.value}, objects are no longer in the location "
             "once they are ingested, and the rows of this source may be all that is left of them; "
@@ -69,11 +68,11 @@ def reset_ingested(spark: SparkSession, definition: SourceDefinition) -> None:
         reset_source(spark, definition, lock)
 
 
-def ingested_after_reset(discovery: Discovery) -> str:
+def ingested_after_reset(definition: SourceDefinition) -> str:
     """What the run after a reset ingests, as part of a sentence."""
-    if not discovery.bucket_scan:
+    if not definition.discovery.bucket_scan:
         return "only what the queue announces from then on"
-    if discovery.empties_location:
+    if definition.after_commit.empties_location:
         return "what is still in the location"
     return "every object again"
 

@@ -19,8 +19,8 @@ from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.ledger.transactions import WRITTEN_BY
 from dbt.adapters.mzs3.ledger.views import create_views, foreign_views, read_views, with_prefix
-from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.fetch import schema_ddl
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.purify import PinnedDefinition
 from dbt.adapters.mzs3.source.report import reset_hint
 from dbt.adapters.mzs3.spark.frames import first_row

@@ -18,9 +18,9 @@ from weakref import WeakValueDictionary
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.secrets import HIDDEN, without_login
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.settings import try_set
-from dbt.adapters.mzs3.text import without_login
 
 if TYPE_CHECKING:
     from pyspark.sql.conf import RuntimeConfig
@@ -198,7 +198,7 @@ def _value(conf: RuntimeConfig, key: str) -> str | None:
 def _shown(key: str, value: str | None) -> str:
     if value is None:
         return "not set"
-    return without_login(value) if _SHOWN.fullmatch(key) else "***"
+    return without_login(value) if _SHOWN.fullmatch(key) else HIDDEN
 
 
 def end() -> None:

@@ -38,6 +38,7 @@ SHIPPED = (
     "types",
     "errors",
     "names",
+    "secrets",
     "text",
     "worker",
 )

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import is_remote_only
 
 from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.secrets import HIDDEN
 from dbt.adapters.mzs3.spark.failure import GONE, explain
 from dbt.adapters.mzs3.spark.interrupt import at_once, watch
 from dbt.adapters.mzs3.spark.job import ship_executor_code
@@ -242,7 +243,7 @@ def url_problem(url: str) -> str | None:
 def shown_server(url: str) -> str:
     """The URL of a server up to its address, without what follows, such as a token."""
     address = _ADDRESS.match(url)
-    return address[0] if address else "sc://***"
+    return address[0] if address else f"sc://{HIDDEN}"
 
 
 def _import_client() -> None:

@@ -21,7 +21,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.options.secrets import without
+from dbt.adapters.mzs3.secrets import without
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import run_job, ship_executor_code

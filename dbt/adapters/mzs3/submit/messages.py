@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.options.secrets import without
+from dbt.adapters.mzs3.secrets import without
 from dbt.adapters.mzs3.spark.job import Call
 
 GRACE_S = 60.0

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.options.secrets import without
+from dbt.adapters.mzs3.secrets import without
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.java import java_output, output_hint
 from dbt.adapters.mzs3.spark.job import Call, Tell

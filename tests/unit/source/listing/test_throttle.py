@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.source.config import Intake
 from dbt.adapters.mzs3.source.listing.plan import (
     FIRST_BYTES,
     OBJECT_BYTES,
@@ -14,6 +13,7 @@ from dbt.adapters.mzs3.source.listing.plan import (
     allowance,
     run_limits,
 )
+from dbt.adapters.mzs3.source.options import Intake
 
 MB, GB, TB = 1 << 20, 1 << 30, 1 << 40
 MINUTE = 60

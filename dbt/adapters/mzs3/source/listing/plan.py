@@ -19,8 +19,6 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS, Phase, State
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.config import Intake
-from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.listing.reconcile import (
     NOTE,
     REFUSE,
@@ -30,6 +28,7 @@ from dbt.adapters.mzs3.source.listing.reconcile import (
     waiting_notes,
 )
 from dbt.adapters.mzs3.source.listing.scan import known_after, listed_objects, listing_start
+from dbt.adapters.mzs3.source.options import Intake, SourceDefinition
 from dbt.adapters.mzs3.source.report import objects_hint
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.spark.frames import held, persisted, totals
@@ -231,10 +230,10 @@ class Limits:
 
 def run_limits(ledger: Ledger, intake: Intake) -> Limits:
     """What a run takes at most as the ledger is now, which is read only if the source says so."""
-    if intake.minutes is None:
-        return Limits(intake.max_objects, intake.max_bytes)
-    load = allowance(_last_epochs(ledger), 60 * intake.minutes)
-    return Limits(intake.max_objects, load, OBJECT_BYTES)
+    if isinstance(intake.max_bytes, str):  # `auto`
+        load = allowance(_last_epochs(ledger), 60 * intake.minutes)
+        return Limits(intake.max_objects, load, OBJECT_BYTES)
+    return Limits(intake.max_objects, intake.max_bytes)
 
 
 def allowance(last: Sequence[Fetched], seconds: int) -> int:

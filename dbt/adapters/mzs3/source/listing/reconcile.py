@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, OBJECT_COLUMNS, State, is_any_sql
-from dbt.adapters.mzs3.source.config import OnOverwrite
+from dbt.adapters.mzs3.source.options import OnOverwrite
 
 TAKE = "take"
 NOTE = "note"

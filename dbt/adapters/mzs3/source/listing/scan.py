@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.ledger.events import State
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.listing import (
     LISTING_DDL,
     FirstPage,
@@ -30,6 +29,7 @@ from dbt.adapters.mzs3.source.executor.listing import (
     list_objects,
     listed_prefix,
 )
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
@@ -65,7 +65,7 @@ def listing_start(ledger: Ledger, definition: SourceDefinition) -> tuple[str | N
     """The key that all keys of the listing sort after, None unless the source says that new keys
     sort after old ones; and when the listing begins, in seconds since 1970, if it is a full one
     that is to be put on record."""
-    if definition.full_listing_hours is None:
+    if not definition.keys_ascend:
         return None, None
     now = int(time.time())
     last = ledger.last_listing(listing_name(definition))

@@ -16,8 +16,8 @@ from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, OBJECT_COLUMNS, Phase, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.executor.pattern import Pattern
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.run import locked_source
 from dbt.adapters.mzs3.source.tables import require_ledger, stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row, persisted

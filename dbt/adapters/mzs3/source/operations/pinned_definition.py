@@ -14,8 +14,8 @@ from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.format import EXACT
 from dbt.adapters.mzs3.ledger.compaction import is_committed
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.config import queue_name
-from dbt.adapters.mzs3.source.definition import SourceDefinition
+from dbt.adapters.mzs3.source.discovery import queue_name
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.pinning import purify_now
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.source.queue.inbox import open_inbox

@@ -13,8 +13,8 @@ from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.compaction import committed_epochs
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.definition import SourceDefinition
 from dbt.adapters.mzs3.source.listing.plan import run_limits
+from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.report import objects_hint, reset_hint
 from dbt.adapters.mzs3.source.run import source_session
 from dbt.adapters.mzs3.source.tables import read_tables, stored_relations

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.source.config import queue_name
+from dbt.adapters.mzs3.source.discovery import queue_name
 from dbt.adapters.mzs3.store.answers import answers
 from dbt.adapters.mzs3.store.client import OTHER_MAX_ATTEMPTS, aws_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
