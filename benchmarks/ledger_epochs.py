@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from session import Session, median_seconds
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.ledger.compaction import is_due
 from dbt.adapters.mzs3.ledger.events import Phase, State
@@ -64,7 +63,7 @@ class Bench(Session):
         )
         make_schema(self.spark, definition)
         columns = (Column("id"),)
-        pinned = PinnedDefinition(None, columns, "s3://bench/", CsvDialect(), "none")
+        pinned = PinnedDefinition(None, columns, definition.pinned_options())
         make_relations(self.spark, definition, pinned, None)
         ledger = Ledger(self.spark, definition.relations)
         old = max(0, epochs - 16)

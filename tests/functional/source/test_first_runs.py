@@ -274,25 +274,3 @@ def test_the_tables_of_a_source_are_its_own(lake):
     assert lake.ingest().objects == 0  # it names its source again
     assert read_tables(lake.spark, definition).has_owner
     assert lake.rows("id") == [("1.csv", 1, "1")]
-
-
-def test_a_pin_of_positions_goes_on_and_is_told_of(lake, monkeypatch):
-    lake.columns = [{"name": "gross"}, {"name": "net"}]
-    lake.put("1.csv", "net,gross\n10,12\n")
-    purify = pinning.purify
-
-    def as_before(*given):
-        found = purify(*given)
-        return type(found)(**{**vars(found), "fields": ()})
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pinning, "purify", as_before)
-        lake.ingest()
-    lake.put("2.csv", "net,gross\n20,22\n")
-    assert lake.ingest().objects == 1
-    assert lake.rows("gross", "net") == [("1.csv", 1, "10", "12"), ("2.csv", 1, "20", "22")]
-    assert status(lake).misplaced == ("gross", "net")
-    reset_ingested(lake.spark, lake.definition())
-    lake.ingest()
-    assert lake.rows("gross", "net") == [("1.csv", 1, "12", "10"), ("2.csv", 1, "22", "20")]
-    assert status(lake).misplaced == ()

@@ -211,12 +211,6 @@ def test_the_format_is_pinned():
     ]
 
 
-def test_what_was_pinned_before_there_were_formats_is_csv():
-    text = purify_names(parse(), ("id",)).to_json().replace(', "format": "csv"', "")
-    assert '"format"' not in text
-    assert PinnedDefinition.from_json(text).format == "csv"
-
-
 def test_the_pinned_definition_as_yaml_is_one_that_is_taken():
     definition = parse(format="parquet")
     pinned = purify(definition, FOUND)

@@ -11,7 +11,6 @@ from pyspark.sql import Row
 from support.source.fields import parse
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.ledger import compaction
 from dbt.adapters.mzs3.ledger.cancellation import Cancellation
@@ -30,7 +29,7 @@ from dbt.adapters.mzs3.source.reset import reset_source
 from dbt.adapters.mzs3.source.tables import make_relations, read_tables, require_ledger
 
 RELATIONS = parse().relations
-PINNED = PinnedDefinition(None, (Column("id"),), "s3://lake/", CsvDialect(), "none")
+PINNED = PinnedDefinition(None, (Column("id"),), {"location": "s3://lake/"})
 RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"
 
 
@@ -70,8 +69,9 @@ def test_a_table_of_rows_without_a_definition_is_somebody_elses():
     )
 
 
-def test_a_definition_that_cannot_be_read():
-    spark = metastore(RELATIONS.rows, properties=[("mzs3.pinned.0", "not hexadecimal")])
+@pytest.mark.parametrize("pinned", ["not hexadecimal", b"{}".hex()])
+def test_a_definition_that_cannot_be_read(pinned):
+    spark = metastore(RELATIONS.rows, properties=[("mzs3.pinned.0", pinned)])
     assert error_of(read_tables, spark, parse()) == (
         "lake.orders: the definition that is pinned in the properties of raw.orders__rows can't "
         f"be read. Start the source afresh with: {RESET}"

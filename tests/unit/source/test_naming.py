@@ -3,7 +3,6 @@
 import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +15,6 @@ from support.source.avro_files import file_of
 from support.source.fields import parse, text_of
 from support.source.fields import purify_names as purify
 
-from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.format import EXACT, FORMAT_NAMES, HEADER_MATCHES, JSONL
 from dbt.adapters.mzs3.source.executor.fetch import open_format
 from dbt.adapters.mzs3.source.ingest import fetch_spec
@@ -144,49 +142,6 @@ def test_a_first_line_that_looks_like_a_record_is_no_header(first, is_record):
         text = str(exc)
     assert ("it looks like a record, not a header. Declare `header: false`" in text) == is_record
     assert purify(parse(columns=TYPED, header=list(first)), None).header == first
-
-
-def old_pin() -> PinnedDefinition:
-    """As an earlier version has pinned `gross` and `net` over an object of `net` and `gross`."""
-    told = json.loads(purify(parse(header=False, column_count=1), None).to_json())
-    del told["order"]
-    columns = [{"name": name, "data_type": "int"} for name in ("gross", "net")]
-    return PinnedDefinition.from_json(
-        json.dumps({**told, "header": ["net", "gross"], "columns": columns})
-    )
-
-
-OLD = old_pin()
-
-
-def test_what_an_earlier_version_has_pinned_is_read_as_it_was():
-    definition = parse(columns=[{"name": name, "data_type": "int"} for name in ("gross", "net")])
-    assert contradictions(OLD, definition) == []
-    spec = fetch_spec(SourceRun(None, definition, None), Pin(OLD, None, False))
-    assert list(zip(spec.header, spec.columns, strict=True)) == [
-        ("net", Column("gross", "int")),
-        ("gross", Column("net", "int")),
-    ]
-    assert OLD.misplaced() == ["gross", "net"]
-
-
-def test_a_version_that_goes_by_positions_refuses_columns_that_go_by_name():
-    """It knows no `order`; that columns are others than declared it says, and reads nothing."""
-    definition = parse(columns=[{"name": "gross"}, {"name": "net"}])
-    told = json.loads(purify(definition, ("net", "gross")).to_json())
-    assert (told.pop("order"), "fields" in told) == ([1, 0], False)
-    assert contradictions(PinnedDefinition.from_json(json.dumps(told)), definition) == [
-        "column 1 is declared as gross string but was pinned as net string",
-        "column 2 is declared as net string but was pinned as gross string",
-    ]
-
-
-def test_aliases_and_columns_by_name_are_not_misplaced():
-    aliases = replace(OLD, columns=(Column("a"), Column("b")))
-    in_order = replace(OLD, columns=(Column("NET"), Column("b")))
-    assert [one.misplaced() for one in (aliases, in_order)] == [[], []]
-    new = purify(parse(columns=[{"name": "gross"}, {"name": "net"}]), ("net", "gross"))
-    assert (new.header, new.misplaced()) == (("net", "gross"), [])
 
 
 def test_what_is_pasted_of_a_pin_is_the_same_pin():

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from support.source.fields import DIALECT, LEAST, parse
+from support.source.fields import LEAST, parse
 from support.source.fields import purify_names as purify
 
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
@@ -21,10 +21,15 @@ def test_names_from_the_header_all_strings():
     assert pinned == PinnedDefinition(
         header=FOUND,
         columns=(Column("id", "string"), Column("value", "string")),
-        location=LOCATION,
-        dialect=DIALECT,
-        compression="by_suffix",
-        encoding="utf-8",
+        options={
+            "location": LOCATION,
+            "format": "csv",
+            "delimiter": ",",
+            "quote": '"',
+            "null": "",
+            "encoding": "utf-8",
+            "compression": "by_suffix",
+        },
     )
     assert pinned.sql() == "FORMAT CSV WITH HEADER COLUMNS (id, value)"
 
@@ -149,8 +154,19 @@ def test_aliases_of_another_number():
 def test_json_there_and_back(definition):
     pinned = purify(definition, FOUND)
     assert PinnedDefinition.from_json(pinned.to_json()) == pinned
-    later = {**json.loads(pinned.to_json()), "of_a_later_version": 1}
-    assert PinnedDefinition.from_json(json.dumps(later)) == pinned
+
+
+def test_an_option_that_is_declared_since_a_definition_was_pinned_has_its_default():
+    pinned = purify(parse(), FOUND)
+    stored = json.loads(pinned.to_json())
+    del stored["options"]["null"]
+    assert PinnedDefinition.from_json(json.dumps(stored)) == pinned
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "1", "no JSON", '{"header": 1, "columns": []}'])
+def test_what_is_no_pinned_definition_is_refused(text):
+    with pytest.raises(ValueError):
+        PinnedDefinition.from_json(text)
 
 
 def test_where_a_header_was_found_makes_no_other_definition():

@@ -5,20 +5,17 @@ Which field of a header each declared column is goes by its name, or by its posi
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import MISSING, asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column, name_problems, unmatchable_names
 from dbt.adapters.mzs3.formats.read.convert import convert
-from dbt.adapters.mzs3.formats.read.encoding import UTF_8
 from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, SUBSET, RecordField
 from dbt.adapters.mzs3.formats.read.typed import VOID, misfits
 from dbt.adapters.mzs3.names import folded
@@ -28,6 +25,7 @@ from dbt.adapters.mzs3.spark.sql import PARQUET
 # Of these nearly any text is a value.
 _OF_ANY_TEXT = ("string", "binary")
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_DEFAULTS = {key: one.default for key, one in PINNED.items() if one.default is not MISSING}
 
 
 @dataclass(frozen=True)
@@ -36,45 +34,24 @@ class PinnedDefinition:
 
     `header` is what every object's header must equal, as `header_match` says, None for objects
     without one; `columns` are the names and types in Spark, one for each of its names. `fields`
-    has for each column the position of its name in the header; it is empty where they are in one
-    order, as all were that an earlier version has pinned. `origin` is the URI of the object whose
-    header it is, None for one that was declared, or pinned by an earlier version; definitions
-    that differ in no more are equal. `others` are options that are pinned and have no field here;
-    what was pinned before there was one has its default. The pattern is not pinned, nor what is
-    done with headers and rows that do not fit: these may change without making wrong what was
-    taken.
+    has for each column the position of its name in the header; it is empty where both are in one
+    order. `options` are those that are pinned, as users write them. `origin` is the URI of the
+    object whose header it is, None for one that was declared; definitions that differ in no more
+    are equal.
     """
 
     header: tuple[str, ...] | None
     columns: tuple[Column, ...]
-    location: str
-    dialect: CsvDialect
-    compression: str
-    encoding: str = UTF_8
-    format: str = CSV
+    options: Mapping[str, Any]
     file_format: str = PARQUET
     fields: tuple[int, ...] = ()
     origin: str | None = field(default=None, compare=False)
-    others: Mapping[str, Any] = field(default_factory=dict)
 
     def fetched(self) -> tuple[Column, ...]:
         """The columns in the header's order, which is that in which objects are read."""
         if not self.fields:
             return self.columns
         return tuple(self.columns[self.fields.index(n)] for n in range(len(self.fields)))
-
-    def misplaced(self) -> list[str]:
-        """The columns that an earlier version has pinned to another field than that of their name,
-        as it went by positions alone."""
-        if self.header is None or self.fields:
-            return []
-        header = [folded(name) for name in self.header]
-        columns = [(column.name, folded(column.name)) for column in self.columns]
-        return [
-            name
-            for (name, own), field in zip(columns, header, strict=True)
-            if own != field and own in header
-        ]
 
     def sql(self) -> str:
         """The definition in words, such as `(a, b) FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
@@ -87,69 +64,92 @@ class PinnedDefinition:
 
     def format_sql(self) -> str:
         """The format and its columns, such as `FORMAT CSV WITH HEADER COLUMNS (id, value)`."""
-        name = self.format.upper()
+        name = str(self.options["format"]).upper()
         if self.header is None:
             return f"FORMAT {name} WITH {len(self.columns)} COLUMNS"
         return f"FORMAT {name} WITH HEADER COLUMNS {sql_names(self.header)}"
 
     def to_json(self) -> str:
-        """The definition as one line of JSON, for `from_json`.
-
-        Columns are in the header's order, as they were before `order` was: a version that does
-        not know it takes them for others than are declared, and never one for another.
-        """
-        stored = asdict(self)
-        stored |= stored.pop("others")
-        stored["order"] = stored.pop("fields")
-        stored["columns"] = [asdict(column) for column in self.fetched()]
-        return json.dumps(stored)
+        """The definition as one line of JSON, for `from_json`."""
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> PinnedDefinition:
-        """The definition that `to_json` wrote, without keys that a later version gave it."""
+        """The definition that `to_json` wrote; an option that was declared since has its default.
+
+        Raises ValueError for any other text.
+        """
         stored = json.loads(text)
-        value = {
-            one.name: stored[one.name] for one in dataclasses.fields(cls) if one.name in stored
-        }
-        value["header"] = None if value["header"] is None else tuple(value["header"])
-        columns = tuple(Column(**column) for column in value["columns"])
-        value["fields"] = tuple(stored.get("order", ()))
-        value["columns"] = tuple(columns[at] for at in value["fields"]) or columns
-        value["others"] = {
-            key: stored.get(key, one.default) for key, one in PINNED.items() if key not in _OWN
-        }
-        value["dialect"] = CsvDialect(**value["dialect"])
-        return cls(**value)
+        try:
+            return cls(
+                header=None if stored["header"] is None else tuple(stored["header"]),
+                columns=tuple(Column(**column) for column in stored["columns"]),
+                options={**_DEFAULTS, **stored["options"]},
+                file_format=stored["file_format"],
+                fields=tuple(stored["fields"]),
+                origin=stored["origin"],
+            )
+        except (KeyError, TypeError) as exc:
+            raise ValueError(f"no pinned definition: {exc!r}") from exc
 
 
-_OWN = {one.name for kind in (PinnedDefinition, CsvDialect) for one in dataclasses.fields(kind)}
-
-
-def purify(definition: SourceDefinition, found: Sequence[RecordField] | None) -> PinnedDefinition:
+def purify(
+    definition: SourceDefinition, discovered: Sequence[RecordField] | None
+) -> PinnedDefinition:
     """The definition with nothing left open, from an object's header, if any has one.
 
-    `found` is for definitions that discover it. Columns without a type have that of their field,
-    or else string. Raises SourceError where the header that is needed was not found, ConfigError
-    where it does not go with the declared columns, or its fields can't be read as them.
+    `discovered` is for definitions that do not list their header. Columns without a type have that
+    of their field, or else string. Raises SourceError where the header that is needed was not
+    found, ConfigError where it does not go with the declared columns, or its fields can't be read
+    as them.
     """
-    header: tuple[str, ...] | None = None
-    fields: tuple[int, ...] = ()
+    options = definition.pinned_options()
     if definition.header is False:
-        columns = _without_header(definition)
-    else:
-        header, fields, columns = _of_header(definition, found)
+        return PinnedDefinition(None, _without_header(definition), options)
+    listed = None if definition.header is True else definition.header
+    if listed is None and discovered is None:
+        raise SourceError(
+            f"{definition.name}: no object at {definition.location.uri} that matches "
+            f"{definition.pattern!r} has a header to learn the columns from. Put one there, "
+            "or declare the names as `header: [name, ...]`"
+        )
+    header = listed or tuple(field.name for field in discovered or ())
+    match, columns = definition.reading.header_match, definition.columns
+    positions: tuple[int, ...] = tuple(range(len(header)))
+    if columns:
+        try:
+            names = [column.name for column in columns]
+            positions = columns_fields(names, header, match, listed=listed is not None)
+        except ValueError as exc:
+            raise ConfigError(f"source {definition.name}", [str(exc)]) from exc
+    problems = [] if columns else _unnamed(header)
+    columns = columns or tuple(Column(name, "") for name in header)
+    if listed is None and definition.format == CSV and _is_record(definition, header):
+        problems.append(
+            f"the first line is {sql_names(header)}, whose values are of the types declared: it "
+            "looks like a record, not a header. Declare `header: false` if it is one, or else its "
+            "names as `header: [name, ...]`"
+        )
+    in_order = sorted(positions)
+    pinned = tuple(header[position] for position in in_order)
+    problems += _unmatchable(pinned, match)
+    if discovered and listed is None:
+        read_as = [discovered[position] for position in positions]
+        columns = tuple(map(_with_type, columns, read_as))
+        problems += (
+            f"the header is {sql_names(header)}: {problem}; declare another data_type, or leave "
+            "it out: declare the others as `columns`, and `header_match: subset`"
+            for problem in misfits(read_as, columns)
+        )
+    if problems:
+        raise ConfigError(f"source {definition.name}", problems)
     return PinnedDefinition(
-        header=header,
-        columns=columns,
-        location=definition.location.uri,
-        dialect=definition.dialect,
-        compression=definition.compression,
-        encoding=definition.reading.encoding,
-        format=definition.format,
-        fields=fields,
-        others={
-            key: value for key, value in definition.pinned_options().items() if key not in _OWN
-        },
+        header=pinned,
+        columns=tuple(replace(one, data_type=one.data_type or "string") for one in columns),
+        options=options,
+        fields=()
+        if list(positions) == in_order
+        else tuple(in_order.index(position) for position in positions),
     )
 
 
@@ -158,61 +158,9 @@ def _without_header(definition: SourceDefinition) -> tuple[Column, ...]:
     return definition.columns or tuple(Column(f"column{n}") for n in range(1, count + 1))
 
 
-def _of_header(
-    definition: SourceDefinition, found: Sequence[RecordField] | None
-) -> tuple[tuple[str, ...], tuple[int, ...], tuple[Column, ...]]:
-    """The names to pin, the position among them of each column's, and the columns."""
-    listed = definition.header if isinstance(definition.header, tuple) else None
-    if listed is None and found is None:
-        raise SourceError(
-            f"{definition.name}: no object at {definition.location.uri} that matches "
-            f"{definition.pattern!r} has a header to learn the columns from. Put one there, "
-            "or declare the names as `header: [name, ...]`"
-        )
-    header = listed or tuple(field.name for field in found or ())
-    declared, match = definition.columns, definition.reading.header_match
-    columns = declared or tuple(Column(name, "") for name in header)
-    places: tuple[int, ...] = tuple(range(len(header)))
-    problems = [] if declared else _unnamed(header)
-    if declared:
-        try:
-            names = [column.name for column in declared]
-            places = columns_fields(names, header, match, listed=listed is not None)
-        except ValueError as exc:
-            raise ConfigError(f"source {definition.name}", [str(exc)]) from exc
-    if listed is None and definition.format == CSV and _is_record(definition, header):
-        problems.append(
-            f"the first line is {sql_names(header)}, whose values are of the types declared: it "
-            "looks like a record, not a header. Declare `header: false` if it is one, or else its "
-            "names as `header: [name, ...]`"
-        )
-    kept = sorted(places)
-    pinned = tuple(header[place] for place in kept)
-    problems += _unmatchable(pinned, match)
-    if found and listed is None:
-        columns, misfit = _typed(header, columns, [found[place] for place in places])
-        problems += misfit
-    if problems:
-        raise ConfigError(f"source {definition.name}", problems)
-    columns = tuple(replace(one, data_type=one.data_type or "string") for one in columns)
-    fields = tuple(kept.index(place) for place in places)
-    return pinned, fields if list(fields) != sorted(fields) else (), columns
-
-
-def _typed(
-    header: Sequence[str], columns: Sequence[Column], fields: Sequence[RecordField]
-) -> tuple[tuple[Column, ...], list[str]]:
-    """The columns with the types of their fields where none is declared, and what is wrong."""
-    own = ["string" if field.own in (None, VOID) else str(field.own) for field in fields]
-    typed = tuple(
-        replace(column, data_type=column.data_type or kind)
-        for column, kind in zip(columns, own, strict=True)
-    )
-    return typed, [
-        f"the header is {sql_names(header)}: {problem}; declare another data_type, or leave "
-        "it out: declare the others as `columns`, and `header_match: subset`"
-        for problem in misfits(fields, typed)
-    ]
+def _with_type(column: Column, read_as: RecordField) -> Column:
+    own = "string" if read_as.own in (None, VOID) else str(read_as.own)
+    return replace(column, data_type=column.data_type or own)
 
 
 def _unnamed(header: Sequence[str]) -> list[str]:
@@ -233,15 +181,14 @@ def _unmatchable(header: Sequence[str], match: str) -> list[str]:
 
 def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> list[str]:
     """What the definition now says that the pinned one does not; empty if they agree."""
-    then = {**vars(pinned), **vars(pinned.dialect), **pinned.others}
-    now = {
-        **definition.pinned_options(),
-        "file_format": definition.file_format or pinned.file_format,
+    then = {**pinned.options, "file_format": pinned.file_format}
+    now = definition.pinned_options() | {
+        "file_format": definition.file_format or pinned.file_format
     }
     found = [
-        f"the {key} is declared as {declared!r} but was pinned as {then[key]!r}"
+        f"the {key} is declared as {declared!r} but was pinned as {then.get(key)!r}"
         for key, declared in now.items()
-        if declared != then[key]
+        if declared != then.get(key)
     ]
     header = pinned.header
     if (definition.header is False) != (header is None):
@@ -256,7 +203,7 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
         )
     if not definition.columns and (problems := _unnamed(header)):
         return found + problems
-    # As they were pinned, by whatever rule of that time: what was taken was read so.
+    # As they were pinned: what was ingested was read so.
     columns = definition.columns or tuple(
         Column(header[place], "") for place in pinned.fields or range(len(header))
     )

@@ -61,13 +61,3 @@ def test_a_lag_has_two_units_at_most(seconds, text):
 )
 def test_the_line_of_a_decision(action, objects, line):
     assert ActionResult("lake.orders", action, objects, 7).line() == line
-
-
-def test_columns_that_an_earlier_version_pinned_by_their_positions_are_told_of():
-    lines = status_table([SourceStatus("lake.orders", "ok", misplaced=("gross", "net"))])
-    assert "\n".join(lines[3:]) == (
-        "lake.orders: an earlier version has pinned its columns by their positions: gross, net "
-        "have the values of other fields than those of their names, and go on so\n"
-        "  to have them read by their names, start with: dbt run-operation reset_s3_source --args "
-        "'{source: lake.orders, confirm: true}'"
-    )

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.compaction import committed_epochs
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.listing.plan import run_limits
 from dbt.adapters.mzs3.source.options import SourceDefinition
-from dbt.adapters.mzs3.source.report import objects_hint, reset_hint
+from dbt.adapters.mzs3.source.report import objects_hint
 from dbt.adapters.mzs3.source.run import source_session
-from dbt.adapters.mzs3.source.tables import read_tables, stored_relations
+from dbt.adapters.mzs3.source.tables import stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.text import largest_units, shown_bytes
 
@@ -59,8 +57,7 @@ class SourceStatus:
     about `waiting_runs` runs.
     `lag` is how many seconds ago the oldest of those was last modified. `epochs` were committed.
     `last_event` is in seconds since 1970. `failed` is the object that the last error is of, if it
-    is of one. `misplaced` are columns that an earlier version has pinned to other fields than
-    those of their names.
+    is of one.
     """
 
     source: str
@@ -74,7 +71,6 @@ class SourceStatus:
     last_event: int | None = None
     last_error: str | None = None
     failed: str | None = None
-    misplaced: tuple[str, ...] = ()
 
     def cells(self) -> tuple[str, ...]:
         """The status as a line of a table, but for the error."""
@@ -106,7 +102,6 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
         if waiting:
             limits = run_limits(ledger, definition.intake)
             runs = limits.runs(waiting, found["waiting_bytes"])
-        misplaced = _misplaced(spark, definition) if committed else ()
     state = IN_ERROR if found["last_error"] else WAITING if waiting else OK
     state = state if epochs else NEVER
     return SourceStatus(
@@ -114,18 +109,8 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
         state,
         epochs=committed,
         waiting_runs=runs,
-        misplaced=misplaced,
         **found.asDict(),
     )
-
-
-def _misplaced(spark: SparkSession, definition: SourceDefinition) -> tuple[str, ...]:
-    # What is wrong with its tables, the next run tells.
-    with suppress(SourceError):
-        tables = read_tables(spark, definition)
-        if tables is not None and tables.pinned is not None:
-            return tuple(tables.pinned.misplaced())
-    return ()
 
 
 def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
@@ -139,13 +124,6 @@ def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
         lines.append("  ".join(f"{cell:{align}{width}}" for cell, align, width in cells).rstrip())
     lines.insert(1, "  ".join("-" * width for width in widths))
     for status in ordered:
-        if status.misplaced:
-            lines.append(
-                f"{status.source}: an earlier version has pinned its columns by their positions: "
-                f"{', '.join(status.misplaced)} have the values of other fields than those of "
-                "their names, and go on so\n  to have them read by their names, start with: "
-                f"{reset_hint(status.source)}"
-            )
         if status.last_error is None:
             continue
         # An error that names its source already does not name it twice.
