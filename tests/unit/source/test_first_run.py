@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, HeaderFrom
-from dbt.adapters.mzs3.source.first_run import header_hint, least_objects, refusal
+from dbt.adapters.mzs3.source.fetch import header_hint, least_objects, refusal
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 

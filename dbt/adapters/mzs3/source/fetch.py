@@ -1,4 +1,9 @@
-"""Fetching an epoch's objects into rows that nobody sees yet, and counting them."""
+"""Fetching an epoch's objects into rows that nobody sees yet, and counting them.
+
+The header of the first object is what all others are compared with. If that object is none of the
+source's, such as a README, all others are wrong by it: so an error names it, and a first run that
+leaves out nearly all that there is does not pin it.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +16,14 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError
 from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN
-from dbt.adapters.mzs3.formats.read.format import too_many_rejects
+from dbt.adapters.mzs3.formats.read.format import JSONL, too_many_rejects
 from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.ledger.rows_table import RowsTable, rows_table
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, fetch_objects, format_of
-from dbt.adapters.mzs3.source.first_run import refusal
 from dbt.adapters.mzs3.source.large_objects import LargeObject, large_objects, rows_in_ranges
-from dbt.adapters.mzs3.source.report import IngestReport
+from dbt.adapters.mzs3.source.report import IngestReport, objects_hint, reset_hint
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
 from dbt.adapters.mzs3.spark.frames import FEW, default_parallelism, first_row, held, totals
 from dbt.adapters.mzs3.spark.sql import quote_literal
@@ -31,6 +35,10 @@ LEAST_BYTES = 4 * 1024 * 1024
 LEAST_OBJECTS = 2048
 # So many are, where a core would else have nothing to do.
 LEAST_OBJECTS_OF_A_CORE = 256
+
+FIRST_OBJECTS = 3
+"""Of two objects that differ, nobody could say which is wrong; of one alone, not even that one
+is."""
 
 _COUNTS = (
     "count(*) AS written",
@@ -208,3 +216,67 @@ def _first_reject(stored: DataFrame) -> tuple[str, str]:
     problem, name = first[PROBLEM_COLUMN], first["_mz_object"]
     where = f"object {name}, line {problem['line']}, byte {problem['byte']}"
     return name, f"{where}: {problem['error']}"
+
+
+def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
+    """Where the header comes from that the object `wrong` was compared with, and how to get
+    another one, to be put behind the error."""
+    where = spec.header_from
+    if not where.is_found:
+        return ""  # it was declared
+    if where.is_first and where.origin == wrong and wrong is not None:
+        # Of JSON lines, a record was compared with the first one of its object.
+        return ". The header that it was compared with is that of the object's first record"
+    if where.is_first and where.origin is not None:
+        hint = objects_hint("skip_s3_objects", spec.source, [where.origin])
+        return (
+            f". The header that it was compared with is that of {where.origin}, and is not pinned "
+            f"before something is committed: if that object is wrong, leave it out with: {hint}"
+        )
+    origin = f" is that of {where.origin}" if where.origin else " was found in an earlier object"
+    return (
+        f". The pinned header{origin}: to pin another one, start with: {reset_hint(spec.source)}"
+    )
+
+
+def least_objects(spec: FetchSpec) -> int:
+    """How many objects a run with these takes at least, so that `refusal` can tell."""
+    where = spec.header_from
+    return FIRST_OBJECTS if where.is_first and where.is_found and spec.reading.skips else 1
+
+
+def refusal(
+    spec: FetchSpec, *, objects: int, read: int, skipped: int, rows: int, rejected: int
+) -> str | None:
+    """Why a first run is not to be committed that has fetched so many `objects`, of which `read`
+    have any record, has `skipped` others, and comes to so many rows; None if it is.
+
+    So is one in which the header of one object lets through no other, and one of rejects alone.
+    """
+    where, source = spec.header_from, spec.source
+    if not where.is_first:
+        return None
+    if skipped and (read <= 1 if where.is_found else objects == 0):
+        text = (
+            f"{source}: this first run would skip {counted(skipped, 'object')}, and take "
+            f"{read or 'none'} with any record; nothing of it is committed, and nothing pinned. "
+        )
+        if where.origin is None:
+            return text + (
+                "No object has the header that is declared. Correct `header`, or the objects, "
+                "then run again"
+            )
+        hint = objects_hint("skip_s3_objects", source, [where.origin])
+        return text + (
+            f"The header that they were compared with is that of {where.origin}. If that object "
+            f"is wrong, leave it out with: {hint}. Or list the names as `header: [name, ...]`, "
+            "or narrow `pattern`, then run again"
+        )
+    # Of JSON lines the first record is what others are compared with.
+    by_one = where.is_found and spec.format == JSONL and rows == 1 and rejected > 1
+    if rejected and (rows == 0 or by_one):
+        return (
+            f"{source}: this first run would reject {counted(rejected, 'record')}, and take "
+            f"{rows or 'none'}; nothing of it is committed, and nothing pinned"
+        )
+    return None

@@ -31,8 +31,7 @@ from dbt.adapters.mzs3.ledger.ledger import LISTING_IS_LOST, Ledger
 from dbt.adapters.mzs3.source.after_commit import act_on_committed, require_conditional_delete
 from dbt.adapters.mzs3.source.discovery import AfterAction
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, HeaderFrom
-from dbt.adapters.mzs3.source.fetch import EpochRows
-from dbt.adapters.mzs3.source.first_run import header_hint, least_objects
+from dbt.adapters.mzs3.source.fetch import EpochRows, header_hint, least_objects
 from dbt.adapters.mzs3.source.idle import is_idle
 from dbt.adapters.mzs3.source.listing.plan import (
     Limits,
@@ -44,7 +43,6 @@ from dbt.adapters.mzs3.source.listing.plan import (
 from dbt.adapters.mzs3.source.listing.scan import listing_name, object_frame
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.pinning import Pin, pin, purify_now
-from dbt.adapters.mzs3.source.queue.announced import look_again, note_what_is_gone
 from dbt.adapters.mzs3.source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.source.report import NO_LOG, IngestReport, SourceLog, objects_hint
 from dbt.adapters.mzs3.source.reset import reset_source
@@ -169,9 +167,8 @@ class Pass:
         announced = None
         if inbox is not None:
             with run.step("receive"):
-                inbox.receive()
-                look_again(run, ledger, inbox)
-                note_what_is_gone(run, ledger, inbox)
+                inbox.receive(ledger)
+                inbox.note_gone(ledger)
             announced = object_frame(run, inbox.found)
         run.cancellation.check()
         with new_objects(run, ledger, announced, least=self.least) as plan:

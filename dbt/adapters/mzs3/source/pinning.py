@@ -36,7 +36,6 @@ from dbt.adapters.mzs3.source.executor.listing import ObjectInfo, iter_pages
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object, read_fields
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, purify
-from dbt.adapters.mzs3.source.queue.announced import look_again
 from dbt.adapters.mzs3.source.queue.inbox import VISIBILITY_S, Inbox
 from dbt.adapters.mzs3.source.report import reset_hint
 from dbt.adapters.mzs3.source.reset import ingested_after_reset
@@ -243,10 +242,7 @@ def _stored_objects(
         if definition.discovery.bucket_scan:
             yield from iter_pages(store, location, definition.pattern)
         if inbox is not None:
-            inbox.receive()
-            if ledger is not None:
-                # What a run before has failed with, no message may tell of again.
-                look_again(run, ledger, inbox)
+            inbox.receive(ledger)
             yield inbox.found
 
     for one in chain.from_iterable(found()):

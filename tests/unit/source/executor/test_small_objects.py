@@ -15,8 +15,8 @@ from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.source.executor import small_objects
-from dbt.adapters.mzs3.source.executor.small_objects import grouped
+from dbt.adapters.mzs3.source.executor import stored_object
+from dbt.adapters.mzs3.source.executor.stored_object import grouped
 
 S = "string"
 soup = st.lists(
@@ -58,7 +58,7 @@ def rows_of(**changes):
     """What is written, and the same where no object counts as small."""
     together = written(**changes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small_objects, "SMALL_BYTES", -1)
+        patch.setattr(stored_object, "SMALL_BYTES", -1)
         assert written(**changes) == together
     return [(row["_mz_object"][-5:], row["_mz_record"], row["id"]) for row in together]
 
@@ -102,7 +102,7 @@ def test_objects_in_other_encodings_and_compressions(s3):
 
 
 def test_few_objects_are_fetched_before_they_are_asked_for():
-    large = stored(b"x" * (small_objects.SMALL_BYTES + 1))
+    large = stored(b"x" * (stored_object.SMALL_BYTES + 1))
     small = [stored(b"1\n") for _ in range(500)]
     # None is fetched that is not taken from here; how many of those are by now, threads decide.
     left = iter([*small[:3], large, *small[3:]])
@@ -112,7 +112,7 @@ def test_few_objects_are_fetched_before_they_are_asked_for():
 
 
 def test_large_objects_are_alone_and_are_not_fetched_ahead():
-    client = MemoryClient(b"x" * (small_objects.SMALL_BYTES + 1))
+    client = MemoryClient(b"x" * (stored_object.SMALL_BYTES + 1))
     objects = [stored(b"1\n"), stored(b"2\n"), stored(client.data, client), stored(b"3\n")]
     assert [[one.size for one in group] for group in grouped(objects)] == [
         [2, 2],
@@ -123,7 +123,7 @@ def test_large_objects_are_alone_and_are_not_fetched_ahead():
 
 
 def test_a_group_has_a_block_or_256_objects_at_most():
-    objects = [stored(b"x" * small_objects.SMALL_BYTES) for _ in range(33)]
+    objects = [stored(b"x" * stored_object.SMALL_BYTES) for _ in range(33)]
     assert [len(group) for group in grouped(objects)] == [16, 16, 1]
     objects = [stored(b"1\n") for _ in range(300)]
     assert [len(group) for group in grouped(objects)] == [256, 44]

@@ -61,7 +61,7 @@ def test_what_no_message_told_of_can_be_looked_at_too(post: Post) -> None:
     post.send(message(record("orders/a.csv")))
     with post.open() as inbox:
         inbox.receive()
-        inbox.look_again(["orders/a.csv", "orders/b.csv", "orders/gone.csv"])
+        inbox.add(["orders/a.csv", "orders/b.csv", "orders/gone.csv"])
         assert names(inbox.found) == ["a.csv", "b.csv"]
         assert names(inbox.gone) == ["gone.csv"]
         inbox.acknowledge()

@@ -31,8 +31,7 @@ from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.formats.read.object_error import OF_RUN, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.formats.read.parquet import parquet_file
 from dbt.adapters.mzs3.formats.read.typed import TypedFormat
-from dbt.adapters.mzs3.source.executor.small_objects import grouped
-from dbt.adapters.mzs3.source.executor.stored_object import S3Object, task_store
+from dbt.adapters.mzs3.source.executor.stored_object import S3Object, grouped, task_store
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.types.table import arrow_type

@@ -15,8 +15,15 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from itertools import islice
 
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
 from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS, State, is_any_sql
+from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.executor.listing import ObjectInfo
+from dbt.adapters.mzs3.source.listing.reconcile import TAKEN_COLUMNS, with_facts
 from dbt.adapters.mzs3.source.queue.messages import (
     Kind,
     ObjectEvent,
@@ -26,6 +33,7 @@ from dbt.adapters.mzs3.source.queue.messages import (
 )
 from dbt.adapters.mzs3.source.queue.sqs import BATCH, Queue
 from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.spark.frames import first_row, persisted
 from dbt.adapters.mzs3.store.failures import (
     MissingBucketError,
     MissingError,
@@ -87,14 +95,22 @@ class Inbox:
         self._give_back(self._others)
         self._give_back(self._handles)
 
-    def receive(self) -> None:
+    def receive(self, ledger: Ledger | None = None) -> None:
         """Receives what the queue has, up to `MAX_MESSAGES`, and looks it up in S3; once only.
 
-        What is not the source's is visible to others again before anything is looked up.
+        What is not the source's is visible to others again before anything is looked up. Where the
+        queue alone says what is new, the objects that the ledger has as failed, or as to be taken
+        again, are looked up too, as no message comes again for them. Those that only wait for
+        their turn are not: they may be many.
         """
-        if self._received:
-            return
-        self._received = True
+        if not self._received:
+            self._received = True
+            self._receive_and_look_up()
+        if ledger is not None and not self._run.definition.discovery.bucket_scan:
+            start = len(self._run.definition.location.uri_of(""))
+            self.add(uri[start:] for uri in _open_objects(ledger))
+
+    def _receive_and_look_up(self) -> None:
         events, reasons, again, ended_after = self._receive_all()
         received = len(self._handles) + len(self._others)
         self.empty = not received
@@ -111,10 +127,10 @@ class Inbox:
             elif not (key.endswith("/") and found.size == 0):
                 self.found.append(found)
 
-    def look_again(self, keys: Iterable[str]) -> None:
-        """Looks these keys up in S3 too, though no message told of them.
+    def add(self, keys: Iterable[str]) -> None:
+        """Looks these keys up in S3 too, though no message announced them.
 
-        A key that is not the source's any more is as good as gone.
+        A key that is not the source's any more counts as gone.
         """
         known = {*(one.key for one in self.found), *(event.key for event in self.gone)}
         others = [key for key in keys if key not in known]
@@ -126,6 +142,32 @@ class Inbox:
                 self.found.append(found)
         bucket = self._run.definition.location.bucket
         self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
+
+    def note_gone(self, ledger: Ledger) -> None:
+        """Puts on record of every object that is gone why it is not taken, or that its rows stay.
+
+        An object whose rows are visible stays as it is, with the reason beside it. Any other that
+        waits, that failed, or that was announced and is gone, becomes `removed`. How many were
+        removed and unknown is logged. Safe to repeat: nothing is noted twice.
+        """
+        if not self.gone:
+            return
+        columns = {
+            "object": [self._run.definition.location.uri_of(event.key) for event in self.gone],
+            "announced": [event.kind is Kind.CREATED for event in self.gone],
+            "text": list(map(_reason, self.gone)),
+        }
+        announced = self._run.spark.createDataFrame(pa.table(columns))
+        with persisted(_notes(announced, ledger)) as notes:
+            never_ingested = "count_if(unknown AND NOT announced) AS unknown"
+            counts = first_row(notes.selectExpr("count_if(is_new) AS notes", never_ingested))
+            if counts["notes"]:
+                ledger.write_note(notes.where("is_new").drop("is_new", "unknown", "announced"))
+        if unknown := counts["unknown"]:
+            noun = "object that was" if unknown == 1 else "objects that were"
+            self._run.log.say(
+                f"{self._source}: the queue told of {unknown} removed {noun} never ingested"
+            )
 
     def acknowledge(self) -> None:
         """Deletes the source's messages; call it once all they announced is on record."""
@@ -310,3 +352,47 @@ def _head(store: Store, location: S3Location, key: str) -> ObjectInfo | None:
             )
         raise S3Error(text) from exc
     return ObjectInfo(key, found.etag.strip('"'), found.size, found.modified)
+
+
+def _open_objects(ledger: Ledger) -> list[str]:
+    """The objects, `MAX_MESSAGES` at most, that failed since they were planned, or are to be taken
+    again. What was planned beside others and never tried comes last: it is most likely the same.
+    """
+    retried = is_any_sql("latest.state", (State.RETRIED,))
+    since_planned = "latest.epoch > coalesce(decision.epoch, 0)"
+    again = f"{retried} OR ({is_any_sql('latest.state', State.OPEN)} AND {since_planned})"
+    objects = ledger.objects().where(f"object IS NOT NULL AND ({again})")
+    order = (F.expr(is_any_sql("latest.state", (State.LISTED,))), "object")
+    first = objects.orderBy(*order).limit(MAX_MESSAGES)
+    return [row["object"] for row in first.select("object").collect()]
+
+
+def _notes(announced: DataFrame, ledger: Ledger) -> DataFrame:
+    """The events with the columns of a note; whether it is new, and of an unknown object."""
+    known = ledger.objects().where("object IS NOT NULL").alias("k")
+    both = announced.alias("t").join(known, F.expr("t.object = k.object"), "left")
+    gone = both.selectExpr(
+        "t.*",
+        "k.object IS NULL AS unknown",
+        "false AS found",
+        "CAST(NULL AS struct<etag: string, size: bigint, last_modified: timestamp>) AS now",
+        "k.* EXCEPT (object)",
+    )
+    return with_facts(gone, complete=True).selectExpr(
+        *(f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)),
+        "text AS error",
+        "visible AND NOT coalesce(decision.error = text, false) OR is_open "
+        "OR (unknown AND announced) AS is_new",
+        "unknown",
+        "announced",
+    )
+
+
+def _reason(event: ObjectEvent) -> str:
+    what = "it was gone when its turn came again, or the pattern leaves it out"
+    if event.name:
+        what = "it was announced, and was gone when it was looked for"
+        if event.kind is Kind.REMOVED:
+            what = "it was removed from S3"
+        what += f" ({event.name}, {event.time})"
+    return f"{what}; rows that were ingested of it stay"
