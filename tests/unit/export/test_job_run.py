@@ -73,6 +73,23 @@ def test_what_lost_attempts_left_is_aborted_while_the_location_is_claimed() -> N
     assert sorted(s3.objects) == sorted([*EXPORTED, "x/_committing.json"])
 
 
+def test_a_defect_of_the_clean_up_beside_the_completion_takes_everything_back() -> None:
+    s3 = MemoryS3()
+    commit, files = export(s3, "a")
+
+    def abort_stale(keep: set[str]) -> None:
+        raise RuntimeError("not the store's")
+
+    nothing: Any = None
+    planned: Any = SimpleNamespace(pending=lambda *_: commit.pending)
+    progress: Any = SimpleNamespace(committing=lambda: None)
+    preflight = Preflight(SimpleNamespace(abort_stale=abort_stale), deletes=True, compares=True)  # type: ignore[arg-type]
+    run = ExportRun(planned, nothing, prefix(s3), preflight, progress, nothing, files)
+    with pytest.raises(CommitError, match="not the store's"):
+        run._commit()
+    assert not s3.objects
+
+
 def test_a_run_that_does_not_get_the_claim_aborts_nothing_of_others() -> None:
     s3 = MemoryS3()
     export(s3, "b")[0].claim()

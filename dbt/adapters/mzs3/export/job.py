@@ -194,11 +194,12 @@ class ExportRun:
         )
         with self.commit as commit:
             commit.claim()
-            # Abort what lost attempts of tasks have left open; a failure of that needs no mention.
-            # Only under the claim: two runs would else abort each other's uploads, and both fail.
+            # Abort what lost attempts of tasks have left open; what can't be needs no mention. Only
+            # under the claim: two runs would else abort each other's uploads, and both fail.
             with ThreadPoolExecutor(1) as beside:
-                beside.submit(preflight.reaper.abort_stale, keep)
+                stale = beside.submit(preflight.reaper.abort_stale, keep)
                 commit.complete()
+            stale.result()
             commit.finish()
 
     def _committed(self, files: list[PendingFile], as_of: int) -> CopyResult:

@@ -109,20 +109,20 @@ class Commit:
         self._effects.require_unchanged()
 
     def complete(self) -> None:
-        """Complete the uploads, and decide that the export goes forward."""
+        """Complete the uploads; decides first where that replaces the old file for good."""
         if self.pending.in_place is not None:
-            self._decide_forward()  # as the old file can't be had back
+            self._decide_forward()
         if not self._effects.complete_all():
             raise CopyError(_GONE)
-        if self.pending.in_place is None:
-            self._decide_forward()
 
     def finish(self) -> None:
-        """Write the manifest, and delete what only the old one names.
+        """Decide that the export goes forward, write the manifest, delete what only the old one names.
 
         Raises CommitError, which says whether the export can still become visible, and
         StaleFilesError.
         """
+        if self.pending.in_place is None:
+            self._decide_forward()
         self._state.is_finishing = True
         self._finish(self._make_visible)
 
