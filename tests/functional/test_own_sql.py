@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.export.history_table import TABLE
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
+from dbt.adapters.mzs3.export.progress import Snapshot
 from dbt.adapters.mzs3.export.running_view import RunningCopy, view_text
 from dbt.adapters.mzs3.shard.compact import compact_shard
 from dbt.adapters.mzs3.shard.options import parse_compaction, parse_shard_source
@@ -98,7 +99,9 @@ SCHEMA = T.StructType(
 OF_SHARDS = SCHEMA.fieldNames()[:-3]
 CSV = b"id,it's,from,order,d\\x\n1,a'b,2024-01-01 10:00:00+00,1.5,2024-02-03\n2,\\,,,\nx,,,,\n"
 CSV_TYPES = ("bigint", "string", "timestamp", "decimal(10,2)", "date")
-ENDED = RunningCopy("r", "it's", "s3://b/it's\\/", 0, 1, "writing", 1, 2, 3, 4, 5.5, 6, 7, "i")
+ENDED = RunningCopy(
+    "r", "it's", "s3://b/it's\\/", 0, 1, Snapshot("writing", 1, 2, 3, 4, 5.5, 6, 7), "i"
+)
 
 
 def values(number: int) -> tuple[Any, ...]:

@@ -38,7 +38,8 @@ from support.interleavings import ALL_FAULTS, CRASHED, DECLINED, Exploration, Ex
 from support.s3.model import Bucket, S3Model, run_alone
 
 from dbt.adapters.mzs3.export.commit.effects import Effects
-from dbt.adapters.mzs3.export.commit.manifest import Existing, to_json
+from dbt.adapters.mzs3.export.commit.existing import Existing
+from dbt.adapters.mzs3.export.commit.manifest import to_json
 from dbt.adapters.mzs3.store.failures import StoreError
 from dbt.adapters.mzs3.upload.names import UsedNames
 

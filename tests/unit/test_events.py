@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.text import shown_duration
 URI = "s3://acme/exports/orders/"
 NODE = "model.shop.orders_export"
 ABOUT = {"relation": "analytics.orders_export", "unique_id": NODE, "location": URI}
-SEEN = Snapshot("writing", 12, 3_400_000, 512 << 20, float(48 << 20))
+SEEN = Snapshot("writing", 12, 24, 3_400_000, 512 << 20, float(48 << 20))
 RESULT = CopyResult(rows=1234, location=URI, manifest="s3://m", files=4, bytes=2048, as_of=1)
 
 
@@ -63,7 +63,7 @@ def test_progress_has_parts_rows_bytes_rate_and_time() -> None:
 
 
 def test_without_a_rate_yet_there_is_none() -> None:
-    said = progress(Snapshot("writing", 0, 1, 0, None), parts=1).message
+    said = progress(Snapshot("writing", 0, 1, 1, 0, None)).message
     assert said == "analytics.orders_export: 0 of 1 part, 1 row, 0 B, 0:11"
 
 
@@ -117,7 +117,7 @@ def test_every_kind_has_its_fields() -> None:
     told = Told()
     with told.monitor() as monitor:
         monitor.begin_again("wide rows")
-        monitor.resumed(finished=True)
+        monitor.resumed_whole()
         monitor._tell_progress(SEEN)
         monitor.committed(RESULT)
     assert [{**event.fields, "elapsed": 0} for event in told] == [

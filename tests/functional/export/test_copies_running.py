@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export import progress, running_view
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
+from dbt.adapters.mzs3.export.progress import Snapshot
 from dbt.adapters.mzs3.export.running_view import RunningCopy, RunningView
 from dbt.adapters.mzs3.spark.engine import engine_of, open_session
 from dbt.adapters.mzs3.spark.session import isolated_session
@@ -195,14 +196,7 @@ KILLED = RunningCopy(
     location="s3://b/\\'é\n",
     started=1_700_000_000_000,
     updated=1_700_000_010_000,
-    phase="computing",
-    parts_done=0,
-    parts=4,
-    rows=None,
-    bytes=5_000_000_000,
-    bytes_per_second=1e20,
-    tasks_done=1,
-    tasks=2,
+    progress=Snapshot("computing", 0, 4, None, 5_000_000_000, 1e20, 1, 2),
     invocation_id="i-0",
 )
 

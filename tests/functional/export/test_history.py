@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -129,13 +130,16 @@ class TestCopyHistory:
         project.run_sql("drop view {schema}.mzs3_copy_history")
 
 
+MOMENT = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
 def append_to(history: History, model: str) -> None:
     run = RecordedRun(
         model=model,
         location="s3://b/",
         as_of=1,
-        started=2,
-        ended=3,
+        started=MOMENT,
+        ended=MOMENT,
         status="rows",
         rows=1,
         bytes=1,

@@ -111,7 +111,7 @@ def test_every_kind_of_export(
 ) -> None:
     result = copy(f"select *, id % 3 as kind from ({ROWS})", f"s3://{bucket}/e", **options)
     found = verified(result.location)
-    assert (found.problems, found.strangers) == ((), ())
+    assert (found.problems, found.unlisted) == ((), ())
     assert (found.rows, found.files, found.bytes) == (3000, result.files, result.bytes)
 
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dbt.adapters.mzs3.export.commit.existing import Existing, plan_replacement, read_existing
 from dbt.adapters.mzs3.export.commit.intent import PendingExport
-from dbt.adapters.mzs3.export.commit.manifest import (
-    Existing,
-    plan_replacement,
-    read_existing,
-    to_json,
-)
+from dbt.adapters.mzs3.export.commit.manifest import to_json
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from support.export.committing import prefix
 from support.s3.memory import MemoryS3

@@ -35,10 +35,15 @@ def run(model="model.shop.orders", **changes):
         "location": f"s3://lake/{model.rpartition('.')[2]}/",
         "started": started,
         "ended": None if seconds is None else started + timedelta(seconds=seconds),
-        "status": "ok",
+        "as_of": 1,
+        "status": "rows",
         "rows": 1000,
         "bytes": 4096,
         "files": 1,
+        "error": None,
+        "invocation_id": "",
+        "format": "csv",
+        "on_existing": "",
     }
     return ReportedRun(**{**values, **changes})
 

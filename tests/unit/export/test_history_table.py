@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.mzs3.export.history_table import History, RecordedRun, history_table
+from dbt.adapters.mzs3.export.history_table import TABLE, History, RecordedRun
 from dbt.adapters.mzs3.spark import run_table
+from dbt.adapters.mzs3.spark.sql import qualified_name
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ from dbt.adapters.mzs3.spark import run_table
     ],
 )
 def test_every_name_is_quoted_by_itself(schema: str, table: str) -> None:
-    assert history_table(schema) == table
+    assert qualified_name(schema, TABLE) == table
 
 
 class Spark:
@@ -45,12 +46,13 @@ class Spark:
         self.written.append((folder, rows))
 
 
+MOMENT = datetime(1970, 1, 1, 0, 0, 0, 2000, timezone.utc)
 RUN = RecordedRun(
     model="m",
     location="s3://b/",
     as_of=1,
-    started=2,
-    ended=3,
+    started=MOMENT,
+    ended=MOMENT + timedelta(microseconds=1999),
     status="rows",
     rows=4,
     bytes=5,
@@ -77,11 +79,8 @@ def test_a_run_is_a_file_that_becomes_a_partition(spark: Any) -> None:
         "ALTER TABLE `analytics`.`mzs3_copy_history` "
         f"ADD PARTITION (day = '1970-01-01', run = '{run}')"
     ]
-    moments = {
-        name: datetime.fromtimestamp(ms / 1000, tz=timezone.utc)
-        for name, ms in (("started", RUN.started), ("ended", RUN.ended))
-    }
-    assert rows.to_pylist() == [{**vars(RUN), **moments, "error": None}]
+    in_ms = {"started": MOMENT, "ended": MOMENT + timedelta(milliseconds=1)}
+    assert rows.to_pylist() == [{**vars(RUN), **in_ms, "error": None}]
 
 
 def test_an_error_is_recorded_up_to_its_limit(spark: Any) -> None:

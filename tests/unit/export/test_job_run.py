@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,10 +15,12 @@ from support.export.committing import FILES, export, once, prefix
 from support.s3.memory import MemoryS3
 
 from dbt.adapters.mzs3.errors import CopyError, ExecutorError, LocationError
-from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
+from dbt.adapters.mzs3.export import job
+from dbt.adapters.mzs3.export.commit.failures import CommitError, StaleFilesError
 from dbt.adapters.mzs3.export.commit.preflight import Preflight
 from dbt.adapters.mzs3.export.export import CopyResult
-from dbt.adapters.mzs3.export.job import ExportRun, _with_remains
+from dbt.adapters.mzs3.export.job import ExportRun, _open_store, _with_remains
+from dbt.adapters.mzs3.store.location import S3Location
 
 EXPORT: Any = SimpleNamespace(
     node="model.shop.orders", location=SimpleNamespace(uri="s3://b/p/"), as_of=17
@@ -113,6 +117,30 @@ def test_whoever_watches_learns_that_all_begins_again() -> None:
     run = ExportRun(EXPORT, nothing, nothing, nothing, progress, monitor)
     run._begin_again("equal hashes", [])
     assert heard == ["progress", "equal hashes"]
+
+
+def test_a_store_is_opened_while_the_location_is_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[str] = []
+    nothing: Any = None
+
+    def open_bucket(_: Any, location: S3Location) -> str:
+        opened.append(location.bucket)
+        return location.bucket
+
+    monkeypatch.setattr(job, "lent_store", open_bucket)
+    for text, bucket in (("concat('s3://b/', x)", "b"), ("if(x, 's3://b/', 's3://c/')", "c")):
+        located: Future[S3Location] = Future()
+        threading.Timer(0.2, located.set_result, [S3Location(bucket, "x/")]).start()
+        opening = threading.Thread(target=lambda: _open_store(nothing, text, located))  # noqa: B023
+        opening.start()
+        while not opened:
+            time.sleep(0.001)
+        assert not located.done()
+        opening.join()
+        assert opened == list(dict.fromkeys(["b", bucket]))
+        opened.clear()
 
 
 @pytest.mark.parametrize(

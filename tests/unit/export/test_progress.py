@@ -100,7 +100,7 @@ def test_without_an_address_of_ours_only_the_time_is_told(address: tuple[str, st
     told = Told()
     with Progress(told, 1, address) as progress:
         assert progress.target is None
-        assert told.until(lambda _: True) == Snapshot("running", None, None, None, None)
+        assert told.until(lambda _: True) == Snapshot("running")
 
 
 def test_nothing_is_left_behind() -> None:

@@ -46,7 +46,7 @@ def totals(clock: Clock) -> ProgressTotals:
 
 
 def test_nothing_is_known_until_a_part_reports(totals: ProgressTotals) -> None:
-    assert totals.snapshot() == Snapshot("computing", 0, 0, 0, None)
+    assert totals.snapshot() == Snapshot("computing", 0, 4, 0, 0, None)
 
 
 def test_the_latest_word_of_each_part_counts(totals: ProgressTotals, clock: Clock) -> None:
@@ -54,7 +54,7 @@ def test_the_latest_word_of_each_part_counts(totals: ProgressTotals, clock: Cloc
     totals.accept(message(part=1, rows=5, bytes=50))
     clock.now += 10
     totals.accept(message(part=0, rows=30, bytes=300, done=True))
-    assert totals.snapshot() == Snapshot("writing", 1, 35, 350, 35.0)
+    assert totals.snapshot() == Snapshot("writing", 1, 4, 35, 350, 35.0)
 
 
 def test_a_retried_attempt_replaces_the_earlier_one(totals: ProgressTotals) -> None:
@@ -69,10 +69,10 @@ def test_an_export_that_begins_again_has_nothing_done(
     totals.accept(message(part=0, rows=30, done=True))
     clock.now += 10
     totals.begin_again()
-    assert totals.snapshot() == Snapshot("computing", 0, 0, 0, None)
+    assert totals.snapshot() == Snapshot("computing", 0, 4, 0, 0, None)
     totals.accept(message(part=1, attempt="b", rows=10, bytes=100))
     clock.now += 10
-    assert totals.snapshot() == Snapshot("writing", 0, 10, 100, 10.0)
+    assert totals.snapshot() == Snapshot("writing", 0, 4, 10, 100, 10.0)
 
 
 def test_a_datagram_that_was_overtaken_changes_nothing(totals: ProgressTotals) -> None:

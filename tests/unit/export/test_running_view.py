@@ -21,14 +21,7 @@ COPY = RunningCopy(
     location="s3://b/it's/",
     started=1_700_000_000_000,
     updated=1_700_000_010_000,
-    phase="writing",
-    parts_done=1,
-    parts=4,
-    rows=3_000_000_000,
-    bytes=5,
-    bytes_per_second=0.5,
-    tasks_done=None,
-    tasks=None,
+    progress=Snapshot("writing", 1, 4, 3_000_000_000, 5, 0.5),
     invocation_id="i-1",
 )
 
@@ -75,8 +68,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def entry(view: Any, warnings: list[str]) -> RunningEntry:
-    about = {"model": COPY.model, "location": COPY.location, "parts": 4, "invocation_id": "i-1"}
-    return RunningEntry(view, about, lambda exc: warnings.append(str(exc)))
+    about = {"model": COPY.model, "location": COPY.location, "invocation_id": "i-1"}
+    begun = Snapshot("running", parts=4)
+    return RunningEntry(view, begun, lambda exc: warnings.append(str(exc)), **about)
 
 
 def test_the_text_of_the_view_has_the_row_as_literals() -> None:
@@ -96,7 +90,7 @@ def test_an_export_that_ends_soon_asks_spark_for_nothing() -> None:
     view = View()
     running = entry(view, warned := [])
     running.begin()
-    running.note(Snapshot("writing", 1, 2, 3, 4.0))
+    running.note(Snapshot("writing", 1, 4, 2, 3, 4.0))
     running.end()
     assert (view.reads, view.written, warned) == (0, [], [])
 
@@ -105,11 +99,11 @@ def test_an_export_that_ends_soon_asks_spark_for_nothing() -> None:
 def test_the_row_has_what_was_noted_last_and_goes_at_the_end() -> None:
     view = View()
     running = entry(view, warned := [])
-    running.note(Snapshot("writing", 1, 2, 3, 4.0))
+    running.note(Snapshot("writing", 1, 4, 2, 3, 4.0))
     running.begin()
     view.wait_for(lambda: len(view.written) > 1)
-    running.note(Snapshot("committing", 4, 5, 6, 7.0))
-    view.wait_for(lambda: view.written[-1][0].phase == "committing")
+    running.note(Snapshot("committing", 4, 4, 5, 6, 7.0))
+    view.wait_for(lambda: view.written[-1][0].progress.phase == "committing")
     running.end()
     assert (view.copies, warned) == ([], [])
     first, second = view.written[0][0], view.written[1][0]
@@ -118,13 +112,10 @@ def test_the_row_has_what_was_noted_last_and_goes_at_the_end() -> None:
         run=first.run,
         started=first.started,
         updated=first.updated,
-        parts_done=1,
-        rows=2,
-        bytes=3,
-        bytes_per_second=4.0,
+        progress=Snapshot("writing", 1, 4, 2, 3, 4.0),
     )
     assert first.started == second.started <= first.updated <= second.updated
-    assert (view.written[-2][0].rows, view.written[-2][0].phase) == (5, "committing")
+    assert view.written[-2][0].progress == Snapshot("committing", 4, 4, 5, 6, 7.0)
 
 
 @pytest.mark.usefixtures("at_once")

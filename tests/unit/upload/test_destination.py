@@ -11,7 +11,8 @@ from support.s3.opened import prefix_of
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
-from dbt.adapters.mzs3.upload.destination import prove_writing, resolve_location
+from dbt.adapters.mzs3.upload.destination import likely_bucket, resolve_location
+from dbt.adapters.mzs3.upload.probe import prove_writing
 
 
 class Repeating(MemoryS3):
@@ -74,6 +75,24 @@ def test_a_location_of_texts_needs_no_query(text: str, uri: str) -> None:
 def test_any_other_location_is_left_to_spark(text: str) -> None:
     with pytest.raises(Asked):
         resolve_location(SPARK, "model.shop.orders", text, 17)
+
+
+@pytest.mark.parametrize(
+    ("text", "bucket"),
+    [
+        ("s3://acme/x/y", "acme"),
+        ("concat('s3://acme/', current_date())", "acme"),
+        ("'s3://acme'", "acme"),
+        ("'s3://' || bucket || '/x'", None),
+        ("'s3://a b'", "a"),
+        ("'s3://not;one/'", None),
+        ("location", None),
+    ],
+)
+def test_the_bucket_is_mostly_known_before_spark_has_evaluated_the_location(
+    text: str, bucket: str | None
+) -> None:
+    assert likely_bucket(text) == (bucket and S3Location(bucket, ""))
 
 
 def prefix(s3: MemoryS3) -> Prefix:

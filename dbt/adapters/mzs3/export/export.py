@@ -14,13 +14,13 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.__version__ import version
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.events import Committed
-from dbt.adapters.mzs3.export.commit.intent import PendingExport
-from dbt.adapters.mzs3.export.commit.manifest import (
+from dbt.adapters.mzs3.export.commit.existing import (
     Existing,
     plan_replacement,
     require_same_reading,
-    schema_of,
 )
+from dbt.adapters.mzs3.export.commit.intent import PendingExport
+from dbt.adapters.mzs3.export.commit.manifest import schema_of
 from dbt.adapters.mzs3.export.commit.preflight import Preflight
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.options.groups import MAX_OBJECT_SIZE
@@ -65,23 +65,20 @@ class Export:
         self, preflight: Preflight, *, dry: bool = False, progress: ProgressTarget | None = None
     ) -> WriteSpec:
         """What workers need; with `dry` they only report what they would write."""
-        options = self.options
+        options, first_number = self.options, preflight.first_number
+        if dry and preflight.existing is not None:
+            first_number = int(preflight.existing.manifest["first_number"])
+        is_single = options.single_file is not None
         return WriteSpec(
             connection=self.connection,
             location=self.location,
             columns=exported_columns(self.schema),
             format=options.format,
-            max_file_size=options.sizes.max_file_size
-            if options.single_file is None
-            else MAX_OBJECT_SIZE,
+            max_file_size=MAX_OBJECT_SIZE if is_single else options.sizes.max_file_size,
             part_size=options.sizes.part_size,
             max_bytes_in_memory=options.sizes.max_multi_part_bytes_in_memory,
             partition_by=self.partition_by,
-            first_number=(
-                int(preflight.existing.manifest["first_number"])
-                if dry and preflight.existing is not None
-                else preflight.first_number
-            ),
+            first_number=first_number,
             single_file=options.single_file,
             properties=options.properties.for_files(),
             reusable=preflight.reusable,
@@ -98,11 +95,9 @@ class Export:
         kept, stale, in_place = plan_replacement(
             existing, files, keeps_partitions=self._keeps_partitions(existing)
         )
-        run_id = uuid.uuid4().hex
-        manifest = build_manifest(self, files, run_id, preflight.first_number, kept)
         return PendingExport(
             files=tuple(files),
-            manifest=manifest,
+            manifest=build_manifest(self, files, uuid.uuid4().hex, preflight.first_number, kept),
             replaces=existing.etag if existing else None,
             stale=tuple(self.location.key(name) for name in stale),
             in_place=prefix.etag(files[0].key) if in_place else None,
@@ -152,14 +147,11 @@ def build_manifest(
         for file in files
     ]
     entries = sorted([*new, *kept], key=lambda entry: str(entry["url"]))
-    metas = [entry["meta"] for entry in entries]
+    totals = ("content_length", "record_count")
     return {
         "entries": entries,
         "schema": schema_of(export.schema),
-        "meta": {
-            "content_length": sum(meta["content_length"] for meta in metas),
-            "record_count": sum(meta["record_count"] for meta in metas),
-        },
+        "meta": {key: sum(entry["meta"][key] for entry in entries) for key in totals},
         "author": {"name": "dbt-mzs3", "version": version},
         "model": export.node,
         "run_id": run_id,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.spark.run_table import RunTable
-from dbt.adapters.mzs3.spark.sql import qualified_name
 from dbt.adapters.mzs3.types.table import OF_PYTHON, arrow_type
 
 if TYPE_CHECKING:
@@ -20,45 +20,38 @@ _MAX_ERROR = 2000
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run as the table has it; `started` and `ended` are ms since the epoch.
+    """A run as the table has it, with times that have a time zone; any text is untrusted.
 
     `status` is `rows`, `error` or `cancelled` (Materialize's design "Copy to S3", CopyResponse).
     `rows`, `bytes` and `files` are None unless the export was committed. `error` says what failed
-    or was cancelled, or what a committed export has left of the one before; it may be empty.
+    or was cancelled, or what a committed export has left of the one before, if anything.
     """
 
     model: str
     location: str
     as_of: int
-    started: int
-    ended: int
+    started: datetime
+    ended: datetime | None
     status: str
     rows: int | None
     bytes: int | None
     files: int | None
-    error: str
+    error: str | None
     invocation_id: str
     format: str
     on_existing: str
 
 
-_MOMENTS = dict.fromkeys(("started", "ended"), pa.timestamp("ms", "UTC"))
-_COLUMNS = pa.schema(
-    (
-        column.name,
-        _MOMENTS.get(column.name, arrow_type(OF_PYTHON[str(column.type).removesuffix(" | None")])),
-    )
-    for column in fields(RecordedRun)
-)
+def _arrow_type(annotation: str) -> pa.DataType:
+    name = annotation.removesuffix(" | None")
+    return pa.timestamp("ms", "UTC") if name == "datetime" else arrow_type(OF_PYTHON[name])
 
 
-def history_table(schema: str) -> str:
-    """The table's name as SQL spells it; the schema may be in a catalog: `catalog.schema`."""
-    return qualified_name(schema, TABLE)
+_COLUMNS = pa.schema((each.name, _arrow_type(str(each.type))) for each in fields(RecordedRun))
 
 
 class History:
-    """The table of runs in a schema; creates it where there is none."""
+    """The table of runs in a schema, `schema` or `catalog.schema`; creates it if it is missing."""
 
     def __init__(self, spark: SparkSession, schema: str) -> None:
         self._table = RunTable(spark, schema, TABLE, _COLUMNS, "Every run of copy_to_s3")
@@ -68,5 +61,6 @@ class History:
 
         Raises what Spark raises.
         """
-        values = {**asdict(run), "error": run.error[:_MAX_ERROR] or None}
-        self._table.append(pa.Table.from_pylist([values], _COLUMNS), run.started)
+        values = {**asdict(run), "error": (run.error or "")[:_MAX_ERROR] or None}
+        rows = pa.Table.from_pylist([values], _COLUMNS)
+        self._table.append(rows, int(run.started.timestamp() * 1000))

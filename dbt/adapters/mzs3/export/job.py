@@ -13,12 +13,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.export.commit.intent import CommitError, StaleFilesError
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, require_same, taken_over
+from dbt.adapters.mzs3.export.commit.existing import Existing, require_same_files
+from dbt.adapters.mzs3.export.commit.failures import CommitError, StaleFilesError
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame
-from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
+from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor, resumed_parts
 from dbt.adapters.mzs3.export.options import parse_options, reader_warnings
 from dbt.adapters.mzs3.export.progress import Progress
 from dbt.adapters.mzs3.rows.batches import RestartReason
@@ -26,10 +27,11 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, expl
 from dbt.adapters.mzs3.spark.frames import default_parallelism, speculates
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.opened import LentStore, lent_store
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all
 from dbt.adapters.mzs3.text import bulleted, followed_by
-from dbt.adapters.mzs3.upload.destination import resolve_location
+from dbt.adapters.mzs3.upload.destination import likely_bucket, resolve_location
 from dbt.adapters.mzs3.upload.job import PlannedRows, Uploads, plan_rows, upload_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
@@ -62,25 +64,18 @@ def copy_to_s3(
     # leaves to clean up is cleaned up while the history row is written.
     with ThreadPoolExecutor(2) as beside:
         located = beside.submit(resolve_location, spark, node, parsed.location, as_of)
-        lent = beside.submit(lambda: lent_store(connection, located.result()))
+        lent = beside.submit(_open_store, connection, parsed.location, located)
         frame = checked_frame(spark, node, query, parsed)
         location = located.result()
         parts = 1 if parsed.single_file is not None else parsed.parts or default_parallelism(spark)
-        export = Export(
-            node=node,
-            schema=frame.schema,
-            options=replace(parsed, parts=parts),
-            location=location,
-            connection=connection,
-            as_of=as_of,
-            full_refresh=full_refresh,
-        )
-        prepared = beside.submit(_prepared, export, lent)
+        fixed = replace(parsed, parts=parts)
+        export = Export(node, frame.schema, fixed, location, connection, as_of, full_refresh)
+        prepared = beside.submit(_prepare, export, lent)
         with RunMonitor(spark, export, context, cancelled) as monitor:
             for warning in reader_warnings(parsed):
                 monitor.warn(warning)
             try:
-                rows = _planned(export, frame, parts)
+                rows = _plan(export, frame, parts)
             finally:
                 # Report an earlier run that was finished here, also where this one fails.
                 prefix, preflight = prepared.result()
@@ -101,16 +96,24 @@ def copy_to_s3(
     return result
 
 
-def _planned(export: Export, frame: DataFrame, parts: int) -> PlannedRows:
-    """The rows of `plan_rows`; CopyError where Spark fails."""
+def _open_store(connection: AwsConnection, text: str, located: Future[S3Location]) -> LentStore:
+    """The location's store; opened before the location is evaluated if its text has the bucket."""
+    likely = likely_bucket(text)
+    lent = lent_store(connection, likely) if likely is not None else None
+    location = located.result()
+    if lent is None or likely != replace(location, prefix=""):
+        lent = lent_store(connection, location)
+    return lent
+
+
+def _plan(export: Export, frame: DataFrame, parts: int) -> PlannedRows:
     try:
         return plan_rows(frame, parts, export.partition_by)
     except SPARK_FAILURES as exc:
         raise _with_remains(export, exc, None, cancelled=False) from exc
 
 
-def _prepared(export: Export, lent: Future[LentStore]) -> tuple[Prefix, Preflight]:
-    """The location, ready for the export, and what the preflight found there."""
+def _prepare(export: Export, lent: Future[LentStore]) -> tuple[Prefix, Preflight]:
     prefix = Prefix(lent.result().store, export.location, export.options.properties.for_notes())
     return prefix, prepare(prefix, export.options)
 
@@ -155,8 +158,8 @@ class ExportRun:
         """The result of an earlier run, whose files this run would write too; writes nothing."""
         uploads = self._uploads(dry=True)
         uploads.check()
-        require_same(self.prefix, existing, uploads.files)
-        self.monitor.resumed(finished=True)
+        require_same_files(self.prefix, existing, uploads.files)
+        self.monitor.resumed_whole()
         self.preflight.reaper.abort_stale()  # what the runs before have left open
         return self._committed(uploads.files, int(existing.manifest["as_of"]))
 
@@ -165,15 +168,14 @@ class ExportRun:
         uploads = self._uploads()
         self.files += uploads.files
         if self.export.options.on_existing == "resume":
-            self.monitor.resumed(taken_over(self.preflight.reusable, self.files))
+            self.monitor.resumed(resumed_parts(self.preflight.reusable, self.files))
         uploads.check()
         self.monitor.stop_if_cancelled()
 
     def _uploads(self, *, dry: bool = False) -> Uploads:
-        spec = self.export.write_spec(self.preflight, dry=dry, progress=self.progress.target)
         return upload_parts(
             self.rows,
-            spec,
+            self.export.write_spec(self.preflight, dry=dry, progress=self.progress.target),
             before_again=self._begin_again,
             empty_file=self.export.writes_empty_file(self.preflight),
         )
@@ -194,7 +196,7 @@ class ExportRun:
         )
         with self.commit as commit:
             commit.claim()
-            # Abort what lost attempts of tasks have left open; what can't be needs no mention. Only
+            # Abort what lost attempts of tasks have left open; what can't be is not reported. Only
             # under the claim: two runs would else abort each other's uploads, and both fail.
             with ThreadPoolExecutor(1) as beside:
                 stale = beside.submit(preflight.reaper.abort_stale, keep)

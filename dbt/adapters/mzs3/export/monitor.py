@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, NamedTuple
 
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent, copy_warning, ignore_event
-from dbt.adapters.mzs3.export.commit.manifest import TakenOver
 from dbt.adapters.mzs3.export.history_table import TABLE, History, RecordedRun
 from dbt.adapters.mzs3.export.progress import Progress, Snapshot, background_thread
 from dbt.adapters.mzs3.export.running_view import VIEW, RunningEntry, RunningView
@@ -26,14 +25,38 @@ if TYPE_CHECKING:
 
     from dbt.adapters.mzs3.events import EventSink, FieldValue, Level
     from dbt.adapters.mzs3.export.export import CopyResult, Export
+    from dbt.adapters.mzs3.upload.pending import PendingFile
+    from dbt.adapters.mzs3.upload.spec import OpenUpload
 
-_NOTHING = TakenOver()
 _BEGINS_AGAIN: Mapping[RestartReason, str] = {
     "wide rows": f"with batches for wide rows: one has more than {shown_bytes(WIDEST)}",
     "equal hashes": "sorted by all columns: different rows have the same hash",
     # They may differ from those that are in files already.
     "rows computed anew": "as Spark lost rows while files were written, and computed them anew",
 }
+
+
+class ResumedParts(NamedTuple):
+    """How many of all upload parts were not sent again, and their bytes."""
+
+    parts: int
+    of_parts: int
+    bytes: int
+
+
+def resumed_parts(
+    reusable: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
+) -> ResumedParts:
+    """The parts of the files that were in `reusable` uploads, by key, when the run began."""
+    sizes = [
+        upload.parts[number][1]
+        for file in files
+        for upload in reusable.get(file.key, ())
+        if upload.upload_id == file.upload_id
+        for number, etag in enumerate(file.etags, 1)
+        if upload.parts.get(number, ("", 0))[0] == etag
+    ]
+    return ResumedParts(len(sizes), sum(len(file.etags) for file in files), sum(sizes))
 
 
 @dataclass(frozen=True)
@@ -75,52 +98,51 @@ class RunMonitor:
         self._history: History | None = None
         self._opening: threading.Thread | None = None
         self._running: RunningEntry | None = None
-        self._started = time.time()
+        self._started = datetime.now(timezone.utc)
         self._clock = time.monotonic()
+        self._uri = export.location.uri
         names = (context.schema, context.identifier)
         self._about = {
             "relation": ".".join(name for name in names if name) or export.node,
             "unique_id": export.node,
-            "location": export.location.uri,
+            "location": self._uri,
         }
-        self._copy = f"COPY to {export.location.uri}"
+        self._copy = f"COPY to {self._uri}"
 
     def __enter__(self) -> RunMonitor:
         text = f"{self._copy} in {grouped(self._parts, 'part')}"
         self._tell("started", text, {"parts": self._parts, "as_of": self._export.as_of}, "debug")
-        if self._context.schema:
+        if schema := self._context.schema:
             # Beside the planning of the query.
-            opening = background_thread(self._open_history, self._context.schema, name=TABLE)
+            opening = background_thread(self._open_history, schema, name=TABLE)
             try:
                 opening.start()
             except RuntimeError:  # the machine has no thread to give
-                self._open_history(self._context.schema)
+                self._open_history(schema)
             else:
                 self._opening = opening
-            self._running = self._running_entry(self._context.schema)
+            self._running = RunningEntry(
+                RunningView(self._spark, schema),
+                Snapshot("running", parts=self._parts),
+                self._warn_unseen,
+                model=self._export.node,
+                location=self._uri,
+                invocation_id=self._context.invocation_id,
+            )
             self._running.begin()
         return self
 
     def _open_history(self, schema: str) -> None:
-        with self._warning("can't be recorded", TABLE):
+        with self._warning("can't be recorded"):
             self._history = History(self._spark, schema)
 
     def _wait_for_history(self) -> None:
         if self._opening is not None:
             self._opening.join()
 
-    def _running_entry(self, schema: str) -> RunningEntry:
-        def warn(exc: Exception) -> None:
-            if not self.is_cancelled:  # a cancellation also interrupts queries on the view
-                self._warn("can't be seen", VIEW, exc)
-
-        about = {
-            "model": self._export.node,
-            "location": self._export.location.uri,
-            "parts": self._parts,
-            "invocation_id": self._context.invocation_id,
-        }
-        return RunningEntry(RunningView(self._spark, schema), about, warn)
+    def _warn_unseen(self, exc: Exception) -> None:
+        if not self.is_cancelled:  # a cancellation also interrupts queries on the view
+            self._warn("can't be seen", VIEW, exc)
 
     def progress(self) -> Progress:
         """Reports progress every few seconds while its block runs.
@@ -152,26 +174,23 @@ class RunMonitor:
         """Report that this run has completed an earlier run's commit."""
         self._tell("recovered", finished, {"recovered": finished})
 
-    def resumed(self, taken: TakenOver = _NOTHING, *, finished: bool = False) -> None:
-        """Report the upload parts that an interrupted run had sent; `finished`: all of them."""
-        found = f"{taken.parts:,} of {grouped(taken.of_parts, 'upload part')}"
-        text = f"{found}, {shown_bytes(taken.bytes)}, taken over from an earlier run"
-        if finished:
-            uri = self._export.location.uri
-            text = f"the export in {uri} is whole, and the same; nothing is sent"
-        self._tell("resumed", f"resume: {text}", {**taken._asdict(), "finished": finished})
+    def resumed(self, reused: ResumedParts) -> None:
+        """Report the upload parts that an interrupted run had sent."""
+        parts = f"{reused.parts:,} of {grouped(reused.of_parts, 'upload part')}"
+        text = f"resume: {parts}, {shown_bytes(reused.bytes)}, taken over from an earlier run"
+        self._tell("resumed", text, {**reused._asdict(), "finished": False})
+
+    def resumed_whole(self) -> None:
+        """Report that an earlier run had finished this export."""
+        text = f"resume: the export in {self._uri} is whole, and the same; nothing is sent"
+        self._tell("resumed", text, {**ResumedParts(0, 0, 0)._asdict(), "finished": True})
 
     def committed(self, result: CopyResult) -> CopyResult:
         """Keep the result: the export is visible, even if the run fails later."""
         self._result = result
         return result
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:
         try:
             self._record(failure)
         finally:
@@ -180,7 +199,7 @@ class RunMonitor:
 
     def _record(self, failure: BaseException | None) -> None:
         """Report how the run ended, and add its row to the history."""
-        elapsed, result = self._elapsed(), self._result
+        elapsed, result, export = self._elapsed(), self._result, self._export
         error = self._context.scrub(str(failure)) if failure else ""
         made: dict[str, int | None] = dict.fromkeys(("rows", "bytes", "files"))
         fields: dict[str, FieldValue] = {"error": error, "elapsed": elapsed}
@@ -188,8 +207,7 @@ class RunMonitor:
             status = "rows"
             text = (
                 f"{grouped(result.rows, 'row')}, {grouped(result.files, 'file')}, "
-                f"{shown_bytes(result.bytes)} in {self._export.location.uri}, "
-                f"{shown_duration(elapsed)}"
+                f"{shown_bytes(result.bytes)} in {self._uri}, {shown_duration(elapsed)}"
             )
             made = {"rows": result.rows, "bytes": result.bytes, "files": result.files}
             fields = {"manifest": result.manifest, **made, "elapsed": elapsed}
@@ -204,21 +222,22 @@ class RunMonitor:
         self._wait_for_history()
         if self._history is None:
             return
-        with self._warning("could not be recorded", TABLE):
-            run = RecordedRun(
-                model=self._export.node,
-                location=self._export.location.uri,
-                as_of=result.as_of if result else self._export.as_of,
-                started=int(self._started * 1000),
-                ended=int((self._started + elapsed) * 1000),
-                status=status,
-                **made,
-                error=error,
-                invocation_id=self._context.invocation_id,
-                format=self._export.options.format.name,
-                on_existing=self._export.options.on_existing,
+        with self._warning("could not be recorded"):
+            self._history.append(
+                RecordedRun(
+                    model=export.node,
+                    location=self._uri,
+                    as_of=result.as_of if result else export.as_of,
+                    started=self._started,
+                    ended=self._started + timedelta(seconds=elapsed),
+                    status=status,
+                    **made,
+                    error=error,
+                    invocation_id=self._context.invocation_id,
+                    format=export.options.format.name,
+                    on_existing=export.options.on_existing,
+                )
             )
-            self._history.append(run)
 
     @property
     def is_cancelled(self) -> bool:
@@ -226,28 +245,26 @@ class RunMonitor:
         return self._cancelled is not None and self._cancelled.is_set()
 
     @contextlib.contextmanager
-    def _warning(self, failed: str, relation: str) -> Iterator[None]:
+    def _warning(self, failed: str) -> Iterator[None]:
         """Turns any failure to record the run into a warning."""
         try:
             yield
         except Exception as exc:  # noqa: BLE001 - the export does not depend on it
-            self._warn(failed, relation, exc)
+            self._warn(failed, TABLE, exc)
 
     def _warn(self, failed: str, relation: str, exc: Exception) -> None:
-        warning = (
+        self.warn(
             f"this run {failed} in {self._context.schema}.{relation}, and is otherwise as the log "
             f"says: {readable(exc)}"
         )
-        self.warn(warning)
 
     def _tell_progress(self, seen: Snapshot) -> None:
         if self._running is not None:
             self._running.note(seen)
         if not self.is_cancelled:
             elapsed = self._elapsed()
-            text, bar = seen.text(self._parts, elapsed), seen.bar(self._parts)
-            fields = {**asdict(seen), "parts": self._parts, "elapsed": elapsed}
-            self._tell("progress", text, fields, bar=bar)
+            fields = {**asdict(seen), "elapsed": elapsed}
+            self._tell("progress", seen.text(elapsed), fields, bar=seen.bar)
 
     def _tell(
         self,

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from dbt.adapters.mzs3.text import grouped, shown_bytes, shown_duration
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
@@ -121,7 +120,7 @@ class Progress:
 
     def _by_tasks(self) -> Snapshot:
         done, tasks = self._tasks() or (None, None)
-        return Snapshot("running", tasks_done=done, tasks=tasks)
+        return Snapshot("running", parts=self._totals.parts, tasks_done=done, tasks=tasks)
 
 
 @dataclass(frozen=True)
@@ -133,32 +132,34 @@ class Snapshot:
     report. `bytes_per_second` is the mean since the first part reported.
     """
 
-    phase: Literal["running", "computing", "writing", "committing"]
+    phase: str
     parts_done: int | None = None
+    parts: int = 1
     rows: int | None = None
     bytes: int | None = None
     bytes_per_second: float | None = None
     tasks_done: int | None = None
     tasks: int | None = None
 
-    def text(self, parts: int, elapsed: float) -> str:
+    def text(self, elapsed: float) -> str:
         """The text of the log after so many seconds."""
-        said = {
+        counts = {
             "computing": "Spark is computing the rows, no part has reported yet",
             "committing": "all files are uploaded and being committed",
             "running": f"Spark has run {self.tasks_done or 0:,} of {grouped(self.tasks, 'task')}"
             if self.tasks
             else "COPY is running",
-            "writing": f"{self.parts_done} of {grouped(parts, 'part')}, "
+            "writing": f"{self.parts_done} of {grouped(self.parts, 'part')}, "
             f"{grouped(self.rows or 0, 'row')}, {shown_bytes(self.bytes or 0)}",
         }[self.phase]
         if self.phase == "writing" and self.bytes_per_second is not None:
-            said = f"{said}, {shown_bytes(self.bytes_per_second)}/s"
-        return f"{said}, {shown_duration(elapsed)}"
+            counts = f"{counts}, {shown_bytes(self.bytes_per_second)}/s"
+        return f"{counts}, {shown_duration(elapsed)}"
 
-    def bar(self, parts: int) -> str:
+    @property
+    def bar(self) -> str:
         """The share of parts that are done, for a terminal; empty in all phases but `writing`."""
-        full = _BAR * (self.parts_done or 0) // parts
+        full = _BAR * (self.parts_done or 0) // self.parts
         return f"[{'#' * full}{'-' * (_BAR - full)}] " if self.phase == "writing" else ""
 
 
@@ -175,13 +176,13 @@ class ProgressTotals:
 
     def __init__(self, token: str, parts: int) -> None:
         self.token = token
-        self._parts = parts
+        self.parts = parts
         self._began: float | None = None
         self._latest: dict[int, _Part] = {}
 
     def accept(self, datagram: bytes) -> None:
         """Take a worker's message; one of a new attempt replaces those of an earlier one."""
-        if self.token.encode() not in datagram:  # cheap, for what strangers send
+        if self.token.encode() not in datagram:  # cheap, for datagrams that are not a task's
             return
         try:
             message = json.loads(datagram)
@@ -194,7 +195,7 @@ class ProgressTotals:
             latest = _Part(str(message["attempt"]), rows, size, done=message["done"] is True)
         except (ValueError, TypeError, LookupError, RecursionError):
             return
-        if part >= self._parts:
+        if part >= self.parts:
             return
         known = self._latest.get(part)
         # Datagrams may overtake each other; within an attempt, counts only grow.
@@ -221,6 +222,7 @@ class ProgressTotals:
         return Snapshot(
             phase="writing" if parts else "computing",
             parts_done=sum(part.done for part in parts),
+            parts=self.parts,
             rows=sum(part.rows for part in parts),
             bytes=size,
             bytes_per_second=size / seconds if seconds >= 1 else None,

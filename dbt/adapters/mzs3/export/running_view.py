@@ -11,8 +11,8 @@ import contextlib
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, astuple, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -35,14 +35,14 @@ DEAD_S = 60.0
 """How old the row of an export is that the view calls dead."""
 _SHOWN_S = 24 * 3600.0
 """How old a row is that the view no longer shows."""
-_LOOKS = 3
+_REMOVALS = 3
 
 
 @dataclass(frozen=True)
 class RunningCopy:
     """An export as the view has it; times are ms since the epoch, by the clock of Spark's driver.
 
-    `phase` and the counts are those of a Snapshot.
+    In the view, each field of `progress` is a column.
     """
 
     run: str
@@ -50,14 +50,7 @@ class RunningCopy:
     location: str
     started: int
     updated: int
-    phase: str
-    parts_done: int | None
-    parts: int
-    rows: int | None
-    bytes: int | None
-    bytes_per_second: float | None
-    tasks_done: int | None
-    tasks: int | None
+    progress: Snapshot
     invocation_id: str
 
     def gives_way_to(self, later: RunningCopy) -> bool:
@@ -69,7 +62,8 @@ class RunningCopy:
 _MOMENTS = ("started", "updated")
 _COLUMNS = {
     column.name: OF_PYTHON[str(column.type).removesuffix(" | None")]
-    for column in fields(RunningCopy)
+    for field in fields(RunningCopy)
+    for column in (fields(Snapshot) if field.name == "progress" else [field])
 }
 
 
@@ -102,7 +96,7 @@ class RunningView:
                     "drop it, and the next run makes the view"
                 ) from exc
             raise
-        return [RunningCopy(**row.asDict()) for row in found]
+        return [_copy_of(row.asDict()) for row in found]
 
     def write(self, copies: Iterable[RunningCopy]) -> None:
         """Replace the view's rows by these, atomically; raises what Spark raises."""
@@ -123,6 +117,11 @@ class RunningView:
         return float(row[0] / 1000)
 
 
+def _copy_of(row: dict[str, Any]) -> RunningCopy:
+    progress = Snapshot(**{column.name: row.pop(column.name) for column in fields(Snapshot)})
+    return RunningCopy(progress=progress, **row)
+
+
 def view_text(copies: Iterable[RunningCopy]) -> str:
     """The query of a view with these rows, and the state of each at the time of asking."""
     columns = {
@@ -135,9 +134,11 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
         f"{value} AS {quote_identifier(name)}" for name, value in {**shown, "state": state}.items()
     )
     # VALUES has one row at least.
-    rows = [astuple(copy) for copy in sorted(copies, key=attrgetter("started", "run"))]
-    rows = rows or [(None,) * len(_COLUMNS)]
-    values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
+    rows = [
+        {**vars(copy), **vars(copy.progress)}
+        for copy in sorted(copies, key=attrgetter("started", "run"))
+    ] or [dict.fromkeys(_COLUMNS)]
+    values = ", ".join(f"({', '.join(_literal(row[name]) for name in _COLUMNS)})" for row in rows)
     names = ", ".join(map(quote_identifier, _COLUMNS))
     visible = f"`run` IS NOT NULL AND {silent} <= {int(_SHOWN_S * 1000)}"
     return f"SELECT {selected} FROM VALUES {values} AS copies({names}) WHERE {visible}"
@@ -157,19 +158,23 @@ _locks: dict[str, threading.Lock] = {}
 class RunningEntry:
     """Keeps the row of one export in the view, from `begin` to `end`.
 
-    `about` has the columns `model`, `location`, `parts` and `invocation_id`. An export that ends
-    within EVERY_S runs no query for this. No method raises: the first failure goes to `warn`.
+    `about` are the columns `model`, `location` and `invocation_id`. An export that ends within
+    EVERY_S runs no query for this. No method raises: the first failure goes to `warn`.
     """
 
     def __init__(
-        self, view: RunningView, about: Mapping[str, Any], warn: Callable[[Exception], None]
+        self,
+        view: RunningView,
+        progress: Snapshot,
+        warn: Callable[[Exception], None],
+        **about: str,
     ) -> None:
         self._view = view
-        self._about = about
+        self._progress = progress
         self._warn: Callable[[Exception], None] | None = warn
+        self._about = about
         self._run = uuid.uuid4().hex
         self._began = time.monotonic()
-        self._seen = Snapshot("running")
         self._ahead: float | None = None
         self._has_written = False
         self._lock = _locks.setdefault(view.name, threading.Lock())
@@ -181,9 +186,9 @@ class RunningEntry:
         with contextlib.suppress(RuntimeError):  # the machine has no thread to give
             self._thread.start()
 
-    def note(self, seen: Snapshot) -> None:
+    def note(self, progress: Snapshot) -> None:
         """Set what the next row says; from any thread."""
-        self._seen = seen
+        self._progress = progress
 
     def end(self) -> None:
         """Remove the row, if there is one."""
@@ -204,10 +209,10 @@ class RunningEntry:
             self._ahead = self._view.now() - time.monotonic()
         me = RunningCopy(
             run=self._run,
-            **self._about,
             started=int((self._ahead + self._began) * 1000),
             updated=int((self._ahead + time.monotonic()) * 1000),
-            **asdict(self._seen),
+            progress=self._progress,
+            **self._about,
         )
         with self._lock:
             known = self._view.read()
@@ -219,7 +224,7 @@ class RunningEntry:
             self._view.write([*others, me])
 
     def _remove(self) -> None:
-        for _ in range(_LOOKS):
+        for _ in range(_REMOVALS):
             with self._lock:
                 known = self._view.read() or []
                 others = [one for one in known if one.run != self._run]

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from dbt.adapters.mzs3.arrow.random_access import RandomAccessFile
 from dbt.adapters.mzs3.errors import LocationError
+from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing, unlisted_objects
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, Existing, read_existing
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.formats.write.format import ExportFormat
 from dbt.adapters.mzs3.options.option import convert
@@ -41,7 +42,7 @@ CHUNK_BYTES = 1 << 20
 class Verification:
     """The result; the totals are the manifest's, and right if there are no problems.
 
-    `problems` are lines, each of one object; `strangers` are the URIs of objects that are not in
+    `problems` are lines, each of one object; `unlisted` are the URIs of objects that are not in
     the export, but that readers of the whole location would read too.
     """
 
@@ -50,7 +51,7 @@ class Verification:
     rows: int
     bytes: int
     problems: tuple[str, ...]
-    strangers: tuple[str, ...]
+    unlisted: tuple[str, ...]
 
     @property
     def summary(self) -> str:
@@ -82,10 +83,13 @@ def verify(prefix: Prefix) -> Verification:
     uri = f"{prefix.uri}{MANIFEST}"
     existing = _export_at(prefix, uri)
     entries = _entries(uri, existing)
-    listed, strangers = _listed(prefix, existing)
+    with explained(f"listing {prefix.uri}", "s3:ListBucket"):
+        objects = list(prefix.objects())
+    listed = {found.key: found for found in objects}
+    unlisted = map(prefix.uri_of, unlisted_objects(prefix, existing, objects))
 
     def check(entry: Entry) -> list[str]:
-        found = _differences(prefix, entry, listed.get(entry.name))
+        found = _differences(prefix, entry, listed.get(prefix.key(entry.name)))
         return [f"{prefix.uri}{entry.name}: {problem}" for problem in found]
 
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -101,7 +105,7 @@ def verify(prefix: Prefix) -> Verification:
         problems.append(
             f"{uri}: totals: its files add up to {totals}, it says {existing.manifest.get('meta')}"
         )
-    return Verification(prefix.uri, len(entries), rows, size, tuple(problems), tuple(strangers))
+    return Verification(prefix.uri, len(entries), rows, size, tuple(problems), tuple(unlisted))
 
 
 def _export_at(prefix: Prefix, uri: str) -> Existing:
@@ -116,14 +120,13 @@ def _export_at(prefix: Prefix, uri: str) -> Existing:
         return existing
     begun = ""
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
-        if prefix.find(prefix.key(COMMITTING)) is not None and not _is_closed(prefix):
-            begun = (
-                f" {COMMITTING} is there: an export is being committed, or was cut off while it "
-                "was; then its next run finishes it"
-            )
-    raise LocationError(
-        f"there is no {uri}: no export to {prefix.uri} has been committed.{begun}".rstrip(".")
-    )
+        is_begun = prefix.find(prefix.key(COMMITTING)) is not None
+    if is_begun and not _is_closed(prefix):
+        begun = (
+            f". {COMMITTING} is there: an export is being committed, or was cut off while it "
+            "was; then its next run finishes it"
+        )
+    raise LocationError(f"there is no {uri}: no export to {prefix.uri} has been committed{begun}")
 
 
 def _is_closed(prefix: Prefix) -> bool:
@@ -161,21 +164,6 @@ def _entries(uri: str, existing: Existing) -> list[Entry]:
         ) from exc
 
 
-def _listed(prefix: Prefix, existing: Existing) -> tuple[dict[str, ListedObject], list[str]]:
-    """The files by name, and the URIs of other objects that readers of the location would read."""
-    names = existing.entries.keys()
-    files: dict[str, ListedObject] = {}
-    strangers = []
-    with explained(f"listing {prefix.uri}", "s3:ListBucket"):
-        for found in prefix.objects():
-            name = found.key.removeprefix(prefix.location.prefix)
-            if name in names:
-                files[name] = found
-            elif not name.endswith("/") and not name.split("/")[-1].startswith(("_", ".")):
-                strangers.append(prefix.uri_of(found.key))
-    return files, strangers
-
-
 @dataclass(frozen=True)
 class Entry:
     """A file as the manifest describes it; `name` is relative to the location."""
@@ -197,23 +185,19 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
     file = ObjectFile(prefix, listed)
     try:
         found = content_of(file, entry.format)
+    except PreconditionFailedError:
+        yield "it was replaced while it was read; verify again"
+    except MissingError:
+        yield "it was removed while it was read; verify again"
     except StoreError as exc:
-        yield _unreadable(exc)
-        return
+        yield describe(exc, "reading it", "s3:GetObject")
+    else:
+        if found.sha256 != entry.sha256:
+            yield f"SHA-256: expected {entry.sha256}, found {found.sha256}"
+        if found.rows != entry.rows:
+            yield f"rows: expected {entry.rows}, found {found.problem or found.rows}"
     finally:
         file.close()
-    if found.sha256 != entry.sha256:
-        yield f"SHA-256: expected {entry.sha256}, found {found.sha256}"
-    if found.rows != entry.rows:
-        yield f"rows: expected {entry.rows}, found {found.problem or found.rows}"
-
-
-def _unreadable(exc: StoreError) -> str:
-    if isinstance(exc, PreconditionFailedError):
-        return "it was replaced while it was read; verify again"
-    if isinstance(exc, MissingError):
-        return "it was removed while it was read; verify again"
-    return describe(exc, "reading it", "s3:GetObject")
 
 
 class Content(NamedTuple):

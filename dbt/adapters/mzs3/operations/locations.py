@@ -78,9 +78,9 @@ def verify(adapter: Any, location: Any, aws_connection: Any) -> None:
     _require_texts("verify_copy", location=location, aws_connection=aws_connection)
     found = verify_copy(adapter.config.credentials.connections, aws_connection, location)
     with warnings_of("verify_copy") as warnings:
-        for stranger in found.strangers:
+        for uri in found.unlisted:
             warnings.warn(
-                f"{stranger} is not in the manifest, and whoever reads the whole location reads "
+                f"{uri} is not in the manifest, and whoever reads the whole location reads "
                 "it too; move it away, or read what the manifest names"
             )
         if found.problems:

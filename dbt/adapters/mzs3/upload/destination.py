@@ -1,17 +1,15 @@
-"""Evaluates the location of an export, and proves that it is writable."""
+"""Where an export or a shard is written: the value of its option `location`."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from contextlib import suppress
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from dbt.adapters.mzs3.errors import ConfigError, S3Error
+from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
-from dbt.adapters.mzs3.store.failures import StoreError, describe, explained
 from dbt.adapters.mzs3.store.location import (
     SCHEME,
     SCHEMES,
@@ -19,8 +17,16 @@ from dbt.adapters.mzs3.store.location import (
     joined_texts,
     parse_location,
 )
-from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, probe_name
-from dbt.adapters.mzs3.store.store import BegunUpload
+
+_BUCKET = re.compile(rf"(?:{'|'.join(SCHEMES)})[^/'\"\s]+")
+
+
+def likely_bucket(text: str) -> S3Location | None:
+    """The first bucket that a location's text names, before it is evaluated; None without one."""
+    named = _BUCKET.search(text)
+    with suppress(ValueError):
+        return parse_location(named[0]) if named else None
+    return None
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
@@ -29,8 +35,8 @@ def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S
     `mz_now()` in the expression is `as_of`, in ms since the epoch.
     Raises ConfigError when the expression fails, or gives no S3 location.
     """
-    known = text if text.startswith(SCHEMES) else joined_texts(text, as_of)
-    values = _evaluate(spark, node, text, as_of) if known is None else [known]
+    literal = text if text.startswith(SCHEMES) else joined_texts(text, as_of)
+    values = _evaluate(spark, node, text, as_of) if literal is None else [literal]
     value = values[0] if len(values) == 1 else None
     if not isinstance(value, str):
         what = f"{value!r}, which is no text"
@@ -60,43 +66,3 @@ def _evaluate(spark: SparkSession, node: str, text: str, as_of: int) -> list[Any
             f"Spark can evaluate: {reason}"
         )
         raise ConfigError(node, [problem]) from exc
-
-
-@contextmanager
-def prove_writing(prefix: Prefix) -> Iterator[str]:
-    """Opens an upload with one part for as long as the block runs, and aborts it; its id.
-
-    Raises S3Error, which names the missing permission.
-    """
-    key = prefix.key(probe_name())
-    with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
-        # With the properties of files: a KMS key or an ACL that denies them fails here.
-        begun = prefix.store.open_upload(key, prefix.properties)
-    try:
-        # A bucket may accept the upload and refuse its parts.
-        with explained(f"sending a part of an upload at {prefix.uri}", prefix.permissions):
-            prefix.store.put_part(key, begun.id, 1, b"\0")
-        yield begun.id
-    finally:
-        _abort_probe(prefix, key, begun)
-
-
-def _abort_probe(prefix: Prefix, key: str, begun: BegunUpload) -> None:
-    try:
-        prefix.abort(key, begun.id)
-    except StoreError as exc:
-        text = describe(exc, f"aborting an upload at {prefix.uri}", "s3:AbortMultipartUpload")
-        raise S3Error(
-            f"{text}; without it a failed export could not be cleaned up, and the upload "
-            f"{begun.id} of {prefix.uri_of(key)} stays open"
-        ) from exc
-    if not begun.is_only:
-        with contextlib.suppress(StoreError):
-            abort_all(prefix, prefix.uploads(key))  # of a first request whose answer was lost
-
-
-def prove_deleting(prefix: Prefix) -> None:
-    """Deletes an object that is not there; raises S3Error where that is denied."""
-    doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
-    with explained(doing, "s3:DeleteObject"):
-        prefix.delete(prefix.key(probe_name()))

@@ -11,12 +11,12 @@ from support.s3.memory import MemoryS3, failure
 from urllib3.exceptions import SSLError
 
 from dbt.adapters.mzs3.errors import LocationError
-from dbt.adapters.mzs3.export.commit.intent import (
+from dbt.adapters.mzs3.export.commit.failures import (
     CommitError,
     StaleFilesError,
-    read_intent,
     was_surely_refused,
 )
+from dbt.adapters.mzs3.export.commit.intent import read_intent
 from dbt.adapters.mzs3.export.commit.preflight import Recovered, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.store import prefix as objects_prefix

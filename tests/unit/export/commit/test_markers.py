@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from support.export.committing import prepared
+from support.export.committing import prepared, refuse
 from support.s3.memory import MemoryS3
 from support.s3.opened import prefix_of
 
-from dbt.adapters.mzs3.errors import LocationError
-from dbt.adapters.mzs3.export.commit.manifest import read_existing, require_empty, require_ours
+from dbt.adapters.mzs3.errors import LocationError, S3Error
+from dbt.adapters.mzs3.export.commit.existing import read_existing, require_empty, require_ours
 from dbt.adapters.mzs3.export.options import OnExisting
 from dbt.adapters.mzs3.store.location import parse_location
 from dbt.adapters.mzs3.store.prefix import Prefix
@@ -43,6 +43,15 @@ def test_an_overwrite_leaves_markers_where_they_are(s3: MemoryS3) -> None:
     existing = read_existing(prefix(s3))
     assert existing is not None
     require_ours(prefix(s3), existing)
+
+
+def test_a_listing_that_is_denied_names_its_permission(s3: MemoryS3) -> None:
+    s3.objects = {"x/_manifest.json": json.dumps(MANIFEST).encode()}
+    existing = read_existing(prefix(s3))
+    assert existing is not None
+    s3.before = lambda *_: refuse("AccessDenied")()
+    with pytest.raises(S3Error, match=r"listing s3://b/x/ failed.* \(needs s3:ListBucket\)"):
+        require_ours(prefix(s3), existing)
 
 
 @pytest.mark.parametrize("markers", [0, 1500])

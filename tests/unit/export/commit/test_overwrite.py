@@ -12,18 +12,14 @@ from support.s3.memory import MemoryS3, failure
 from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
-from dbt.adapters.mzs3.export.commit.intent import (
-    CommitError,
-    CommitIntent,
-    PendingExport,
-    StaleFilesError,
-)
-from dbt.adapters.mzs3.export.commit.manifest import (
+from dbt.adapters.mzs3.export.commit.existing import (
     plan_replacement,
     read_existing,
     require_ours,
     require_same_reading,
 )
+from dbt.adapters.mzs3.export.commit.failures import CommitError, StaleFilesError
+from dbt.adapters.mzs3.export.commit.intent import CommitIntent, PendingExport
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.store.location import S3Location

@@ -11,7 +11,7 @@ from support.export.committing import prefix, run
 from support.export.overwriting import DeathError, holding, overwrite, seen
 from support.s3.memory import MemoryS3, failure
 
-from dbt.adapters.mzs3.export.commit.intent import CommitError
+from dbt.adapters.mzs3.export.commit.failures import CommitError
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 

@@ -21,12 +21,8 @@ from support.s3.memory import MemoryS3, failure
 from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
-from dbt.adapters.mzs3.export.commit.intent import (
-    CommitError,
-    CommitIntent,
-    probe_comparing,
-    read_intent,
-)
+from dbt.adapters.mzs3.export.commit.failures import CommitError
+from dbt.adapters.mzs3.export.commit.intent import CommitIntent, probe_comparing, read_intent
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.store.conditions import seen_comparing

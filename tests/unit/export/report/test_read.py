@@ -15,11 +15,13 @@ STARTED = NOW - timedelta(hours=3, microseconds=1)
 ROW = Row(
     model="model.shop.orders",
     location="s3://lake/orders/",
+    as_of=17,
     status="rows",
     rows=7,
     bytes=70,
     files=1,
     invocation_id="abc",
+    format="csv",
     on_existing="fail",
     error=None,
     started=int(STARTED.timestamp()) * 1_000_000 + STARTED.microsecond,
@@ -54,24 +56,27 @@ def test_a_row_becomes_a_run_to_the_microsecond():
         ReportedRun(
             model="model.shop.orders",
             location="s3://lake/orders/",
+            as_of=17,
             started=STARTED,
             ended=STARTED + timedelta(seconds=2.5),
-            status="ok",
+            status="rows",
             rows=7,
             bytes=70,
             files=1,
+            error=None,
             invocation_id="abc",
+            format="csv",
             on_existing="fail",
         )
     ]
 
 
 @pytest.mark.parametrize(
-    ("stored", "status"), [("rows", "ok"), ("error", "error"), ("cancelled", "cancelled")]
+    ("stored", "outcome"), [("rows", "ok"), ("error", "error"), ("cancelled", "cancelled")]
 )
-def test_statuses_are_those_of_the_table(stored, status):
+def test_outcomes_are_the_statuses_of_the_table(stored, outcome):
     row = Row(**{**ROW.asDict(), "status": stored})
-    assert next(read_runs(Session([row]), "s", since=NOW)).status == status
+    assert next(read_runs(Session([row]), "s", since=NOW)).outcome == outcome
 
 
 def test_the_newest_are_asked_for_within_bounds():

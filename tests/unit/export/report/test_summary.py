@@ -57,7 +57,7 @@ def test_the_newest_runs_are_kept():
 
 def test_of_runs_that_started_at_once_the_first_given_is_the_newest():
     model = summarize([failed(), run(), run()], NOW).models[0]
-    assert model.last.status == "error"
+    assert model.last.outcome == "error"
 
 
 def test_failures_are_bounded_in_number_and_length():

@@ -35,7 +35,7 @@ def test_an_export_that_is_as_its_manifest_says(s3):
     assert found.summary == (
         "s3://b/exports/orders/: 4 files, 12 rows, 48 B: all as the manifest says"
     )
-    assert (found.problems, found.strangers) == ((), ())
+    assert (found.problems, found.unlisted) == ((), ())
 
 
 def test_sizes_are_readable():
@@ -98,7 +98,7 @@ def test_what_readers_would_take_for_the_export_is_named(s3):
         s3.objects[PREFIX + name] = b""
     found = verify(s3.prefix)
     assert found.problems == ()
-    assert sorted(found.strangers) == [
+    assert sorted(found.unlisted) == [
         f"s3://b/{PREFIX}day=1/part-0000-0001.csv",
         f"s3://b/{PREFIX}stray.csv",
     ]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
-from dbt.adapters.mzs3.export.commit.intent import (
-    COMMITTING,
-    PendingExport,
-    StaleFilesError,
-    was_surely_refused,
+from dbt.adapters.mzs3.export.commit.existing import require_empty
+from dbt.adapters.mzs3.export.commit.failures import StaleFilesError, was_surely_refused
+from dbt.adapters.mzs3.export.commit.intent import COMMITTING, PendingExport
+from dbt.adapters.mzs3.export.commit.manifest import (
+    MANIFEST,
+    named_files,
+    parse_manifest,
+    to_json,
 )
-from dbt.adapters.mzs3.export.commit.manifest import MANIFEST, require_empty, to_json
 from dbt.adapters.mzs3.store.failures import (
     ConflictError,
     MissingError,
@@ -25,7 +24,6 @@ from dbt.adapters.mzs3.store.failures import (
     on_condition,
 )
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, delete_all, map_concurrently
-from dbt.adapters.mzs3.store.store import ListedObject
 from dbt.adapters.mzs3.text import bulleted
 from dbt.adapters.mzs3.upload.pending import (
     KnownEtags,
@@ -59,7 +57,7 @@ class Effects:
     def require_unchanged(self) -> None:
         """Raises LocationError unless the location is as it was when the run began.
 
-        Done after claiming it, so that no other run can have committed in between.
+        Called after claiming it, so that no other run can have committed in between.
         """
         if self.pending.replaces is None:
             ours = {self._prefix.key(COMMITTING), *(file.key for file in self.pending.files)}
@@ -70,15 +68,15 @@ class Effects:
     def require_free(self) -> None:
         """Raises LocationError if there is an object with the name of one of the files.
 
-        Done before claiming the location: until then nobody can have completed the uploads.
+        Called before claiming the location: until then nobody can have completed the uploads.
         """
         if self.pending.in_place is not None:
             return
         mine = {file.key for file in self.pending.files}
-        found = next((found.key for found in self._prefix.objects() if found.key in mine), None)
-        if found is not None:
+        taken = next((found.key for found in self._prefix.objects() if found.key in mine), None)
+        if taken is not None:
             self.require_unchanged()  # says more where another run has committed
-            raise TakenError(self._prefix, found)
+            raise TakenError(self._prefix, taken)
 
     def can_still_be_visible(self) -> bool:
         """Whether the manifest is what it was when the run began."""
@@ -124,21 +122,17 @@ class Effects:
                 raise
             doing = f"completing the upload of {self._prefix.uri_of(file.key)}"
             self.refusal, self._refused_key = describe(exc, doing, self._prefix.permissions), None
-        found, verdict = self._look(file)
-        if found is None or found.etag == self.pending.in_place:
-            self._abort_refused(file)
-            found, verdict = self._look(file)  # the other run may have come in between
+        in_place = self.pending.in_place
+        look_again = partial(look, self._prefix, file, self.known, instead_of=in_place)
+        found, verdict = look_again()
+        if found is None or found.etag == in_place:
+            try:
+                self._prefix.abort(file.key, file.upload_id)
+            except StoreError as exc:
+                aborting = describe(exc, "aborting it", exc.permission)
+                raise CopyError(f"{self.refusal}; {aborting}") from exc
+            _, verdict = look_again()  # the other run may have come in between
         return verdict is not False
-
-    def _look(self, file: PendingFile) -> tuple[ListedObject | None, bool | None]:
-        return look(self._prefix, file, self.known, instead_of=self.pending.in_place)
-
-    def _abort_refused(self, file: PendingFile) -> None:
-        try:
-            self._prefix.abort(file.key, file.upload_id)
-        except StoreError as exc:
-            aborting = describe(exc, "aborting it", exc.permission)
-            raise CopyError(f"{self.refusal}; {aborting}") from exc
 
     def is_visible(self) -> bool:
         """Whether the manifest is this commit's, or a later one that keeps some of its files.
@@ -148,9 +142,8 @@ class Effects:
         return self._is_of_this(self._prefix.read(MANIFEST))
 
     def _is_of_this(self, content: bytes | None) -> bool:
-        mine = self.pending.manifest["run_id"]
-        manifest = _parsed(content)
-        return manifest.get("run_id") == mine or mine in _named_by(manifest).values()
+        mine, manifest = self.pending.manifest["run_id"], parse_manifest(content)
+        return manifest.get("run_id") == mine or mine in named_files(manifest).values()
 
     def write_manifest(self) -> bool:
         """Write the manifest, by compare-and-set over the one that it replaces.
@@ -162,18 +155,15 @@ class Effects:
         write = partial(self._prefix.write, MANIFEST, body)
         try:
             on_condition(write, if_absent=before is None, if_version=before)
-        except (PreconditionFailedError, ConflictError, MissingError) as exc:
-            return self._is_written_despite(exc)
+        except (PreconditionFailedError, ConflictError, MissingError):
+            # It may be this commit's after all: boto3 may have sent it twice.
+            content, etag = self._prefix.read_version(MANIFEST) or (None, None)
+            if self._is_of_this(content):
+                return True
+            if etag == before:
+                raise  # it could still be replaced: another request was faster
+            return False
         return True
-
-    def _is_written_despite(self, exc: Exception) -> bool:
-        """Whether the manifest is this commit's after all, as boto3 may have sent it twice."""
-        found = self._prefix.read_version(MANIFEST)
-        if self._is_of_this(found[0] if found else None):
-            return True
-        if (found[1] if found else None) == self.pending.replaces:
-            raise exc  # it could still be replaced: another request was faster
-        return False
 
     def delete_stale(self) -> None:
         """Delete what only the old manifest names; raises StaleFilesError if some can't be."""
@@ -192,11 +182,14 @@ class Effects:
         if not self.pending.stale:
             return []
         try:
-            named = _keys_of(_parsed(self._prefix.read(MANIFEST)))
+            named = self._visible_keys()
         except StoreError as exc:
             return [describe(exc, f"reading {self._prefix.uri}{MANIFEST}", "s3:GetObject")]
-        stale = [key for key in self.pending.stale if key not in named]
-        return delete_all(self._prefix, stale)
+        return delete_all(self._prefix, [key for key in self.pending.stale if key not in named])
+
+    def _visible_keys(self) -> Iterable[str]:
+        """The keys of the files that the manifest names now."""
+        return named_files(parse_manifest(self._prefix.read(MANIFEST))).keys()
 
     def abort(self, *, but_taken: bool = False) -> list[str]:
         """Abort every upload; returns what could not be, and why.
@@ -210,7 +203,7 @@ class Effects:
         """Delete visible files that surely are ours; returns what could not be, and why."""
         try:
             # Of runs that began at one time, another may have committed files of these names.
-            named = _keys_of(_parsed(self._prefix.read(MANIFEST)))
+            named = self._visible_keys()
             files = {file.key: file for file in self.pending.files if file.key not in named}
             visible = [found for found in self._prefix.objects() if found.key in files]
         except StoreError as exc:
@@ -233,22 +226,3 @@ class Effects:
             "something has removed the manifest; what is there stays. Give each model a location "
             "of its own, or run this one again"
         )
-
-
-def _parsed(manifest: bytes | None) -> Mapping[str, Any]:
-    """A manifest, or nothing where there is none, or one that an export does not write."""
-    with contextlib.suppress(ValueError):
-        parsed = json.loads(manifest or b"{}")
-        return parsed if isinstance(parsed, dict) else {}
-    return {}
-
-
-def _keys_of(manifest: Mapping[str, Any]) -> set[str]:
-    """The keys of a manifest's files, which may name the bucket by an access point."""
-    return {url.partition("://")[2].partition("/")[2] for url in _named_by(manifest)}
-
-
-def _named_by(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The URIs of a manifest's files, each with the id of the commit that wrote it."""
-    entries = [entry for entry in manifest.get("entries", ()) if isinstance(entry, dict)]
-    return {str(e.get("url")): (e.get("meta") or {}).get("run_id") for e in entries}

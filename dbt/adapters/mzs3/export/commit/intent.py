@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
-from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.export.commit.failures import UnansweredError, was_surely_refused
 from dbt.adapters.mzs3.store.conditions import note_comparing
 from dbt.adapters.mzs3.store.failures import (
     ConflictError,
@@ -21,7 +21,6 @@ from dbt.adapters.mzs3.store.failures import (
     NotSupportedError,
     PreconditionFailedError,
     StoreError,
-    describe,
     on_condition,
 )
 from dbt.adapters.mzs3.store.prefix import Prefix
@@ -32,8 +31,23 @@ from dbt.adapters.mzs3.upload.reaper import UnknownClaimError
 COMMITTING = "_committing.json"
 State = Literal["open", "forward", "back", "closed"]
 
-_CONFLICT = 409
 _ETAG_OF_NONE = '"0"'
+
+
+@dataclass(frozen=True)
+class PendingExport:
+    """All that a commit needs, so that any run can finish it.
+
+    `replaces` is the ETag of the manifest that `manifest` replaces, or None; `stale` are the keys
+    that only the old manifest names. `in_place` is the ETag of the old file that the one new file
+    replaces under the same name, or None.
+    """
+
+    files: tuple[PendingFile, ...]
+    manifest: Mapping[str, Any]
+    replaces: str | None = None
+    stale: tuple[str, ...] = ()
+    in_place: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,11 +90,11 @@ class CommitIntent:
             if state == "closed":
                 return intent
             pending = PendingExport(
-                files=tuple(PendingFile.from_dict(file) for file in values["files"]),
-                manifest=values["manifest"],
-                replaces=values.get("replaces"),
-                stale=tuple(values.get("stale", ())),
-                in_place=values.get("in_place"),
+                tuple(map(PendingFile.from_dict, values["files"])),
+                values["manifest"],
+                values["replaces"],
+                tuple(values["stale"]),
+                values["in_place"],
             )
             return replace(intent, pending=pending)
         except (KeyError, TypeError, AttributeError) as exc:
@@ -114,32 +128,6 @@ class ChangedError(Exception):
             "another run to this location has ended this commit; give each model, and each run, a "
             "location of its own"
         )
-
-
-class UnansweredError(Exception):
-    """S3 did not answer a change, and the intent can't be read to find out; `cause` says why."""
-
-    def __init__(self, cause: Exception) -> None:
-        self.cause = cause
-        super().__init__(str(cause))
-
-
-class CommitError(CopyError):
-    """A commit that failed; `leftovers` says what is left for the next run to finish or remove.
-
-    `unproven` are the URIs of objects with its files' names that may be another writer's.
-    """
-
-    def __init__(
-        self, reason: str, leftovers: Sequence[str] = (), unproven: Sequence[str] = ()
-    ) -> None:
-        self.leftovers = tuple(leftovers)
-        self.unproven = tuple(unproven)
-        super().__init__(reason)
-
-
-class StaleFilesError(CopyError):
-    """The export is committed and its manifest true, but files of the old one are still there."""
 
 
 def read_intent(prefix: Prefix) -> Version | None:
@@ -255,34 +243,3 @@ def close_intent(
             return
     closed = replace(version.intent, state="closed", pending=None, written_by=writer, used=used)
     put_intent(prefix, closed, version)
-
-
-def describe_failure(exc: BaseException, doing: str) -> str:
-    """One line for users, with the missing permission if there is one."""
-    cause = exc.cause if isinstance(exc, UnansweredError) else exc
-    if isinstance(cause, StoreError):
-        return describe(cause, doing, cause.permission)
-    return f"{doing} failed: {exc}"
-
-
-def was_surely_refused(exc: Exception) -> bool:
-    """Whether S3 refused the first attempt of a request, so that it has no effect."""
-    if not isinstance(exc, StoreError) or exc.retries:
-        return False
-    return 0 < exc.status < 500 and exc.status != _CONFLICT
-
-
-@dataclass(frozen=True)
-class PendingExport:
-    """All that a commit needs, so that any run can finish it.
-
-    `replaces` is the ETag of the manifest that `manifest` replaces, or None; `stale` are the keys
-    that only the old manifest names. `in_place` is the ETag of the old file that the one new file
-    replaces under the same name, or None.
-    """
-
-    files: tuple[PendingFile, ...]
-    manifest: Mapping[str, Any]
-    replaces: str | None = None
-    stale: tuple[str, ...] = ()
-    in_place: str | None = None

@@ -6,40 +6,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError, S3Error
-from dbt.adapters.mzs3.export.commit.intent import (
-    COMMITTING,
-    ChangedError,
-    CommitError,
-    StaleFilesError,
-    UnansweredError,
-    claimed_uploads,
-    describe_failure,
-    read_intent,
-)
-from dbt.adapters.mzs3.export.commit.manifest import (
-    MANIFEST,
+from dbt.adapters.mzs3.export.commit.existing import (
     Existing,
     read_existing,
     require_empty,
     require_ours,
 )
+from dbt.adapters.mzs3.export.commit.failures import (
+    CommitError,
+    StaleFilesError,
+    UnansweredError,
+    describe_failure,
+)
+from dbt.adapters.mzs3.export.commit.intent import (
+    COMMITTING,
+    ChangedError,
+    claimed_uploads,
+    read_intent,
+)
+from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.export.options import CopyOptions, OnExisting
+from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.store.conditions import (
     compares_before_deleting,
     seen_comparing,
     store_conditions,
 )
-from dbt.adapters.mzs3.store.failures import MissingError, StoreError, describe, explained
+from dbt.adapters.mzs3.store.failures import MissingError, StoreError, explained
 from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.text import bulleted
-from dbt.adapters.mzs3.upload.destination import prove_deleting, prove_writing
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
+from dbt.adapters.mzs3.upload.probe import prove_deleting, prove_writing
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload
 
 # How often a recovery starts over because another run has changed the commit.
-_TIMES = 20
+_RECOVERIES = 20
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,15 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
     on_existing, single_file = options.on_existing, options.single_file
     deletes = compares_before_deleting(prefix)
     before = recover(prefix, deletes=deletes)
-    if before.finished is not None and on_existing == "fail":
+    existing = None
+    if on_existing != "fail":
+        _require_conditions(prefix, on_existing)
+        existing = read_existing(prefix)
+    elif before.finished is not None:
         raise LocationError(
             f"{before.finished}. This run has exported nothing; export to another location, or "
             "remove that export first"
         )
-    if on_existing != "fail":
-        _require_conditions(prefix, on_existing)
-    existing = None if on_existing == "fail" else read_existing(prefix)
     if existing is None:
         require_empty(prefix, ignoring={prefix.key(COMMITTING)})
     elif on_existing == "overwrite":
@@ -109,7 +112,7 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
     )
 
 
-def _require_conditions(prefix: Prefix, on_existing: OnExisting) -> None:
+def _require_conditions(prefix: Prefix, on_existing: str) -> None:
     """Raises LocationError if the store would let two runs claim the location at once."""
     heeds = store_conditions(prefix)
     if not (heeds.creates and heeds.replaces):
@@ -130,24 +133,23 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
             "Set on_existing to fail or overwrite to export without"
         )
 
-    def listed(upload: tuple[str, str]) -> OpenUpload | None:
-        """The upload with the parts that S3 has of it; None if it is gone."""
-        try:
-            return OpenUpload(upload[1], prefix.store.parts(*upload))
-        except MissingError:
-            return None
-        except StoreError as exc:
-            doing = f"listing what is uploaded of {prefix.uri_of(upload[0])}"
-            raise S3Error(describe(exc, doing, "s3:ListMultipartUploadParts")) from exc
+    def with_parts(upload: tuple[str, str]) -> OpenUpload:
+        """The upload with the parts that S3 has of it; with none if it is gone."""
+        doing = f"listing what is uploaded of {prefix.uri_of(upload[0])}"
+        with explained(doing, "s3:ListMultipartUploadParts"):
+            try:
+                return OpenUpload(upload[1], prefix.store.parts(*upload))
+            except MissingError:
+                return OpenUpload(upload[1])
 
     ours = [(k, i) for k, i in reaper.found if i != probe and reaper.is_ours(k)]
-    found: dict[str, list[OpenUpload]] = {}
-    for (key, _), upload in zip(ours, map_concurrently(ours, listed), strict=True):
-        if upload is not None and NOTE_PART in upload.parts:
-            found.setdefault(key, []).append(upload)
-    for uploads in found.values():
+    reusable: dict[str, list[OpenUpload]] = {}
+    for (key, _), upload in zip(ours, map_concurrently(ours, with_parts), strict=True):
+        if NOTE_PART in upload.parts:
+            reusable.setdefault(key, []).append(upload)
+    for uploads in reusable.values():
         uploads.sort(key=lambda upload: len(upload.parts), reverse=True)
-    return found
+    return reusable
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
     if there is None:
         return Recovered()
     finished: str | None = None
-    for _ in range(_TIMES):
+    for _ in range(_RECOVERIES):
         try:
             version = read_intent(prefix)
             if version is None:

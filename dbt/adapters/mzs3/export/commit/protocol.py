@@ -5,25 +5,27 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.effects import Effects
+from dbt.adapters.mzs3.export.commit.failures import (
+    CommitError,
+    UnansweredError,
+    describe_failure,
+    was_surely_refused,
+)
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
     ChangedError,
-    CommitError,
     CommitIntent,
     PendingExport,
     State,
-    UnansweredError,
     Version,
     close_intent,
-    describe_failure,
     probe_comparing,
     put_intent,
     read_intent,
-    was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.store.failures import PermissionDeniedError, StoreError
@@ -40,29 +42,15 @@ class _LostError(CopyError):
     """Nothing of this commit is visible, and nothing ever can be."""
 
 
-@dataclass
-class _State:
-    """How far this run has come with a commit.
-
-    `writer` is the id under which it writes the intent, `version` the intent that it goes on from,
-    None before it has claimed the location. `compares`: the store compares before it writes; None
-    where that is still to be tried. `is_finishing`: nothing is rolled back by `__exit__` any more.
-    """
-
-    writer: str
-    compares: bool | None
-    version: Version | None = None
-    is_finishing: bool = False
-
-
 class Commit:
     """A commit at a location: `claim`, `complete` and `finish`, in a `with` block; then `release`.
 
-    Each change of its state is a compare-and-set of `_committing.json`. Where a call before
-    `finish` fails, the block's end rolls back and raises CommitError, which says what is left; or
-    LocationError, of another run that has claimed or changed the location. Where another run has
-    decided that the export goes forward, the block's end makes it visible instead, and does not
-    raise. `deletes`: the store compares before it deletes. `compares` is as in `_State`.
+    Each change of its state is a compare-and-set of `_committing.json`. Where a call fails before
+    the export is decided to go forward, the block's end rolls back and raises CommitError, which
+    says what is left; or LocationError, of another run that has claimed or changed the location.
+    Where another run has decided that it goes forward, the block's end makes it visible instead,
+    and does not raise. `deletes`: the store compares before it deletes; `compares`: before it
+    writes, None where that is still to be tried.
     """
 
     def __init__(
@@ -77,7 +65,10 @@ class Commit:
         self.pending = pending
         self._effects = Effects(prefix, pending)
         self._deletes = deletes
-        self._state = _State(str(pending.manifest["run_id"]), compares)
+        self._compares = compares
+        self._writer = str(pending.manifest["run_id"])  # the id under which it writes the intent
+        self._version: Version | None = None  # what it goes on from, once it has claimed
+        self._is_finishing = False  # then `__exit__` rolls nothing back
 
     @classmethod
     def found(cls, prefix: Prefix, version: Version, *, deletes: bool) -> Commit:
@@ -85,16 +76,16 @@ class Commit:
         assert version.intent.pending is not None
         commit = cls(prefix, version.intent.pending, deletes=deletes)
         commit._hold(version)
-        commit._state.writer = uuid.uuid4().hex
+        commit._writer = uuid.uuid4().hex
         return commit
 
     def __enter__(self) -> Commit:
         return self
 
     def __exit__(self, _: object, exc: BaseException | None, __: object) -> bool:
-        if exc is None or self._state.is_finishing or not self._roll_back_unless_forward(exc):
+        if exc is None or self._is_finishing or not self._roll_back_unless_forward(exc):
             return False
-        if self._state.version is not None:  # else the run that made it visible cleans up
+        if self._version is not None:  # else the run that made it visible cleans up
             self._finish(self._make_visible_with_another)
         return True
 
@@ -102,9 +93,9 @@ class Commit:
         """Claim the location, which is as it was when the run began; nothing is visible yet."""
         self._effects.require_free()
         self._put_claim()
-        if self._state.compares is None:
-            self._state.compares = probe_comparing(self._prefix, self._held)
-        if not self._state.compares:
+        if self._compares is None:
+            self._compares = probe_comparing(self._prefix, self._held)
+        if not self._compares:
             self._require_held()
         self._effects.require_unchanged()
 
@@ -116,20 +107,31 @@ class Commit:
             raise CopyError(_GONE)
 
     def finish(self) -> None:
-        """Decide that the export goes forward, write the manifest, delete what only the old one names.
+        """Decide for the export, write the manifest, and delete what only the old one names.
 
         Raises CommitError, which says whether the export can still become visible, and
         StaleFilesError.
         """
         if self.pending.in_place is None:
             self._decide_forward()
-        self._state.is_finishing = True
+        self._is_finishing = True
         self._finish(self._make_visible)
 
     def release(self) -> None:
         """Free the location for the next commit; a run that begins there does that too."""
-        if self._state.version is not None:
-            self._close()
+        if self._version is None:
+            return
+        used = self._version.intent.used
+        if self._version.intent.shared:
+            stale = used.without(self._effects.names(self.pending.stale))
+            used = replace(used, retired=stale.retired)
+        # The manifest has the numbers, but one without numbered files may be below those of a
+        # commit that went back.
+        if used.next_number <= int(self.pending.manifest.get("next_number", 1)):
+            used = replace(used, next_number=1)
+        # An intent that stays does no harm beside its manifest.
+        with contextlib.suppress(Exception):
+            close_intent(self._prefix, self._version, self._writer, used, deletes=self._deletes)
 
     def _finish(self, make_visible: Callable[[], None]) -> None:
         try:
@@ -159,13 +161,13 @@ class Commit:
                 raise CommitError("a commit that can't go forward is not undone yet", problems)
             return False
         self._effects.delete_stale()
-        self._close()
+        self.release()
         return True
 
     @property
     def _held(self) -> Version:
-        assert self._state.version is not None
-        return self._state.version
+        assert self._version is not None
+        return self._version
 
     def _hold(self, version: Version) -> None:
         """Go on from this version of the intent."""
@@ -173,21 +175,21 @@ class Commit:
         writers = {version.intent.run_id, version.intent.written_by}
         is_own = writers == {self.pending.manifest["run_id"]}
         self._effects.known.are_md5s |= is_own and version.has_md5
-        self._state.version = version
+        self._version = version
 
     def _change(self, state: State, *, shared: bool | None = None) -> None:
         """Change the state; there is no other way. Raises as `put_intent`."""
-        if not self._state.compares:
+        if not self._compares:
             self._require_held()
         intent = self._held.intent
         shared = intent.shared if shared is None else shared
-        changed = replace(intent, state=state, shared=shared, written_by=self._state.writer)
+        changed = replace(intent, state=state, shared=shared, written_by=self._writer)
         self._hold(put_intent(self._prefix, changed, self._held))
 
     # -- claiming the location
 
     def _put_claim(self) -> None:
-        intent = CommitIntent("open", self._state.writer, self._state.writer, pending=self.pending)
+        intent = CommitIntent("open", self._writer, self._writer, pending=self.pending)
         try:
             version = put_intent(self._prefix, intent, None)
         except ChangedError as exc:
@@ -196,7 +198,7 @@ class Commit:
 
     def _claim_closed(self, intent: CommitIntent, found: Version | None) -> Version:
         """Claim the location over the closed intent of a commit that has ended."""
-        if found is not None and found.intent.run_id == self._state.writer:
+        if found is not None and found.intent.run_id == self._writer:
             self._hold(found)
             raise ChangedError(found)  # another run goes on with it already
         if found is None or found.intent.state != "closed":
@@ -210,7 +212,7 @@ class Commit:
         try:
             return put_intent(self._prefix, replace(intent, used=used), found)
         except ChangedError as exc:
-            if exc.found is None or exc.found.intent.run_id != self._state.writer:
+            if exc.found is None or exc.found.intent.run_id != self._writer:
                 raise self._is_taken() from exc
             self._hold(exc.found)
             raise  # another run goes on with it already
@@ -263,14 +265,11 @@ class Commit:
             else:
                 return True
         except (UnansweredError, StoreError) as second:
-            problems = (
-                self._abort_undecided(second)
-                if self._state.version
-                else self._abort_unclaimed(exc)
-            )
+            is_claimed = self._version is not None
+            problems = self._abort_undecided(second) if is_claimed else self._abort_unclaimed(exc)
         except Exception as second:  # noqa: BLE001 - the first failure is the one to tell
             may_be = f"{second}; files that this run has completed may be there"
-            problems = [may_be] if self._state.version else []
+            problems = [may_be] if self._version else []
         leftovers = [*problems, *self._effects.unproven_beside(exc)]
         tells_all = isinstance(exc, LocationError) and not leftovers
         if isinstance(exc, Exception) and not tells_all:
@@ -288,18 +287,18 @@ class Commit:
 
     def _find_claim(self, exc: BaseException) -> bool:
         """Whether the claim was written; reads it where its PUT had no answer."""
-        if self._state.version is None and not isinstance(exc, LocationError):
+        if self._version is None and not isinstance(exc, LocationError):
             found = read_intent(self._prefix)
-            if found is not None and found.intent.run_id == self._state.writer:
+            if found is not None and found.intent.run_id == self._writer:
                 self._hold(found)
-        return self._state.version is not None
+        return self._version is not None
 
     def _decide_back_unless_forward(self) -> bool:
         """Decide back, unless another run has decided; True if that run decided forward."""
         if self._effects.is_visible():
             return True
         found: Version | None = self._held
-        if self._held.intent.written_by == self._state.writer:
+        if self._held.intent.written_by == self._writer:
             try:
                 self._change("back")
             except ChangedError as changed:
@@ -314,21 +313,18 @@ class Commit:
 
     def _undo(self) -> list[str]:
         """Roll back, if that is decided; returns what is left for this or another run to undo."""
-        intent = self._held.intent
-        if intent.state != "back":
-            return self._effects.abort()
-        if intent.written_by == self._state.writer:
+        state, writer = self._held.intent.state, self._held.intent.written_by
+        if state == "back" and writer == self._writer:
             return self._roll_back()
-        theirs = f"files of this run at {self._prefix.uri}, which another run removes"
-        return [*self._effects.abort(), theirs]
+        theirs = [f"files of this run at {self._prefix.uri}, which another run removes"]
+        return self._effects.abort() + (theirs if state == "back" else [])
 
     def _abort_undecided(self, second: Exception) -> list[str]:
         cause = second.cause if isinstance(second, UnansweredError) else second
         text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
         # Once an upload is gone, or a name taken, no other run can go forward either.
-        aborted = (
-            self._effects.abort(but_taken=True) if isinstance(cause, PermissionDeniedError) else []
-        )
+        is_denied = isinstance(cause, PermissionDeniedError)
+        aborted = self._effects.abort(but_taken=True) if is_denied else []
         there = f"{self._prefix.uri}{COMMITTING}, and files that are there already"
         return [text, *aborted, f"{there}: {_NEXT_RUN}"]
 
@@ -381,20 +377,6 @@ class Commit:
                 left = self._undo()
         raise self._failed(exc, left) from exc
 
-    def _close(self) -> None:
-        """Free the location for the next commit, where nothing is left to be done."""
-        used = self._held.intent.used
-        if self._held.intent.shared:
-            stale = used.without(self._effects.names(self.pending.stale))
-            used = replace(used, retired=stale.retired)
-        # The manifest has the numbers, but one without numbered files may be below those of a
-        # commit that went back.
-        if used.next_number <= int(self.pending.manifest.get("next_number", 1)):
-            used = replace(used, next_number=1)
-        # An intent that stays does no harm beside its manifest.
-        with contextlib.suppress(Exception):
-            close_intent(self._prefix, self._held, self._state.writer, used, deletes=self._deletes)
-
     # -- going back
 
     def _roll_back(self) -> list[str]:
@@ -411,7 +393,7 @@ class Commit:
         if self._effects.unproven or (self._held.intent.shared and self.pending.in_place is None):
             used = used.without(self._effects.names())
         try:
-            close_intent(self._prefix, self._held, self._state.writer, used, deletes=self._deletes)
+            close_intent(self._prefix, self._held, self._writer, used, deletes=self._deletes)
         except (UnansweredError, StoreError) as exc:
             return [describe_failure(exc, f"removing {self._prefix.uri}{COMMITTING}")]
         except ChangedError:

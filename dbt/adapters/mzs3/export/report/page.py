@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.export.report import units
 from dbt.adapters.mzs3.export.report.plots import BYTES, COUNT, SECONDS, bar_plot, line_plot
 from dbt.adapters.mzs3.export.report.summary import (
     MAX_RUNS,
-    STATUSES,
+    OUTCOMES,
     STRIP,
     ReportedRun,
     spreads,
@@ -46,7 +46,7 @@ def render_report(
     summary = summarize(runs, now)
     span, buckets = summary.span, summary.buckets
     exports: dict[int, dict[str, int]] = {
-        bucket: {status: totals[status] for status in STATUSES}
+        bucket: {outcome: totals[outcome] for outcome in OUTCOMES}
         for bucket, totals in buckets.items()
     }
     sizes = {bucket: {"volume": totals["bytes"]} for bucket, totals in buckets.items()}
@@ -62,7 +62,7 @@ def render_report(
         for number, model in enumerate(summary.models[:MAX_MODELS])
     ]
     # Those of one model that follow each other with the same error are one.
-    failures = groupby(summary.failures, key=lambda run: (run.model, run.status, run.error))
+    failures = groupby(summary.failures, key=lambda run: (run.model, run.outcome, run.error))
     return _TEMPLATES.get_template("page.html").render(
         title=title,
         subject=subject,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.history_table import history_table
+from dbt.adapters.mzs3.export.history_table import TABLE
 from dbt.adapters.mzs3.export.report.page import render_report
-from dbt.adapters.mzs3.export.report.summary import MAX_RUNS, ReportedRun, Status
+from dbt.adapters.mzs3.export.report.summary import MAX_RUNS, ReportedRun
 from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_STATUSES: dict[str, Status] = {"rows": "ok", "error": "error", "cancelled": "cancelled"}
+_MOMENTS = ("started", "ended")
 
 MOST_DAYS = 3660
 _FILE = "copy_report.html"
@@ -58,12 +59,15 @@ def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[
     At most MAX_RUNS and one more, which tells that there are more. Raises an Mzs3Error where
     Spark can't read them.
     """
-    table = history_table(schema)
+    table = qualified_name(schema, TABLE)
     # Times travel as numbers: Python would read them in the time zone of its machine.
+    columns = (
+        f"unix_micros({column}) as {column}" if column in _MOMENTS else quote_identifier(column)
+        for column in (field.name for field in fields(ReportedRun))
+    )
     micros = (since - _EPOCH) // timedelta(microseconds=1)
     query = f"""
-        select model, location, status, rows, bytes, files, invocation_id, on_existing, error,
-          unix_micros(started) as started, unix_micros(ended) as ended
+        select {", ".join(columns)}
         from {table}
         where day >= '{since.astimezone(timezone.utc).date()}'
           and started >= timestamp_micros({micros})
@@ -79,10 +83,9 @@ def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[
 
 def _run(row: Row) -> ReportedRun:
     values = row.asDict()
-    for moment in ("started", "ended"):
+    for moment in _MOMENTS:
         if values[moment] is not None:
             values[moment] = _EPOCH + timedelta(microseconds=values[moment])
-    values["status"] = _STATUSES[values["status"]]
     return ReportedRun(**values)
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from itertools import islice
 from statistics import median
-from typing import Literal
+
+from dbt.adapters.mzs3.export.history_table import RecordedRun
 
 MAX_RUNS = 200_000
 MAX_BUCKETS = 370
@@ -19,8 +20,45 @@ _LEAST_DAYS = 14
 _TEXT = 4000
 _SHORT_TEXT = 300
 
-Status = Literal["ok", "error", "cancelled"]
-STATUSES: tuple[Status, ...] = ("ok", "error", "cancelled")
+OUTCOMES = ("ok", "error", "cancelled")
+
+
+class ReportedRun(RecordedRun):
+    """A run in the report."""
+
+    @property
+    def outcome(self) -> str:
+        """One of OUTCOMES."""
+        return "ok" if self.status == "rows" else self.status
+
+    @property
+    def left_old_files(self) -> bool:
+        """Whether it succeeded, and could not remove all of what it replaced."""
+        return self.outcome == "ok" and self.error is not None
+
+    @property
+    def is_noteworthy(self) -> bool:
+        """Whether there is more to say of it than that it succeeded."""
+        return self.outcome != "ok" or self.left_old_files
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What it adds to the totals."""
+        is_ok = self.outcome == "ok"
+        return {
+            "count": 1,
+            self.outcome: 1,
+            "left": self.left_old_files,
+            "rows": (self.rows or 0) if is_ok else 0,
+            "bytes": (self.bytes or 0) if is_ok else 0,
+        }
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None where its end is not known, never negative."""
+        if self.ended is None:
+            return None
+        return max(0.0, (self.ended - self.started).total_seconds())
 
 
 @dataclass(frozen=True)
@@ -56,7 +94,7 @@ class Span:
 
 
 class RunTotals(Counter[str]):
-    """Runs: their `count`, how many there are of each status, how many `left` old files, and the
+    """Runs: their `count`, how many had each outcome, how many `left` old files, and the
     `rows` and `bytes` of those that succeeded."""
 
 
@@ -120,7 +158,7 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
             model.newest.append(_cut_error(run, _SHORT_TEXT))
         if run.is_noteworthy and len(failures) < FAILURES:
             failures.append(_cut_error(run, _TEXT))
-        if run.status == "ok":
+        if run.outcome == "ok":
             model.last_success = model.last_success or run.started
             for values, value in (
                 (model.seconds, run.seconds),
@@ -138,7 +176,7 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
         span=span,
         totals=totals,
         buckets=buckets,
-        models=sorted(models.values(), key=lambda each: (each.last.status == "ok", each.model)),
+        models=sorted(models.values(), key=lambda each: (each.last.outcome == "ok", each.model)),
         failures=failures,
         is_cut=next(source, None) is not None,
         median_seconds=_median(models.values()),
@@ -173,53 +211,3 @@ def _span(days: dict[int, RunTotals], now: datetime) -> Span:
 def _median(models: Iterable[ModelRuns]) -> float | None:
     seconds = [value for model in models for day in model.seconds.values() for value in day]
     return median(seconds) if seconds else None
-
-
-@dataclass(frozen=True)
-class ReportedRun:
-    """One run of a model; `started` and `ended` know their time zone. Any text is untrusted.
-
-    `rows`, `bytes` and `files` are what the run made visible; None where it made nothing. The
-    `error` of a run that succeeded says what it left of the export before it.
-    """
-
-    model: str
-    location: str
-    started: datetime
-    ended: datetime | None
-    status: Status
-    rows: int | None = None
-    bytes: int | None = None
-    files: int | None = None
-    error: str | None = None
-    invocation_id: str | None = None
-    on_existing: str | None = None
-
-    @property
-    def left_old_files(self) -> bool:
-        """Whether it succeeded, and could not remove all of what it replaced."""
-        return self.status == "ok" and self.error is not None
-
-    @property
-    def is_noteworthy(self) -> bool:
-        """Whether there is more to say of it than that it succeeded."""
-        return self.status != "ok" or self.left_old_files
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """What it adds to the totals."""
-        is_ok = self.status == "ok"
-        return {
-            "count": 1,
-            self.status: 1,
-            "left": self.left_old_files,
-            "rows": (self.rows or 0) if is_ok else 0,
-            "bytes": (self.bytes or 0) if is_ok else 0,
-        }
-
-    @property
-    def seconds(self) -> float | None:
-        """How long it took; None where its end is not known, never negative."""
-        if self.ended is None:
-            return None
-        return max(0.0, (self.ended - self.started).total_seconds())

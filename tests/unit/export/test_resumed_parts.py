@@ -1,4 +1,4 @@
-"""What a resumed run says it took over."""
+"""What a resumed run says it reused."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dbt.adapters.mzs3.events import CopyEvent
-from dbt.adapters.mzs3.export.commit.manifest import TakenOver, taken_over
-from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
+from dbt.adapters.mzs3.export.monitor import ResumedParts, RunContext, RunMonitor, resumed_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload
 
@@ -16,7 +15,7 @@ def file(key: str, upload_id: str, *etags: str) -> PendingFile:
     return PendingFile(0, 1, key, upload_id, etags, rows=1, bytes=9, sha256="")
 
 
-def test_only_parts_that_were_not_sent_again_are_taken_over() -> None:
+def test_only_parts_that_were_not_sent_again_are_reused() -> None:
     found = {
         "p/1": [OpenUpload("one", {1: ("a", 50), 2: ("b", 50), 3: ("old", 50)})],
         "p/2": [OpenUpload("two", {1: ("d", 7)})],
@@ -27,8 +26,8 @@ def test_only_parts_that_were_not_sent_again_are_taken_over() -> None:
         file("p/2", "another", "d"),  # the same bytes, but sent to an upload of its own
         file("p/4", "four", "f"),
     ]
-    assert taken_over(found, files) == TakenOver(parts=2, of_parts=6, bytes=100)
-    assert taken_over({}, files) == TakenOver(of_parts=6)
+    assert resumed_parts(found, files) == ResumedParts(parts=2, of_parts=6, bytes=100)
+    assert resumed_parts({}, files) == ResumedParts(parts=0, of_parts=6, bytes=0)
 
 
 def test_how_it_is_told() -> None:
@@ -38,8 +37,8 @@ def test_how_it_is_told() -> None:
     )
     nothing: Any = None
     monitor = RunMonitor(nothing, export, RunContext("a", "b", tell=told.append), None)
-    monitor.resumed(TakenOver(parts=2, of_parts=6, bytes=2048))
-    monitor.resumed(finished=True)
+    monitor.resumed(ResumedParts(parts=2, of_parts=6, bytes=2048))
+    monitor.resumed_whole()
     assert [event.message for event in told] == [
         "a.b: resume: 2 of 6 upload parts, 2 kB, taken over from an earlier run",
         "a.b: resume: the export in s3://b/p/ is whole, and the same; nothing is sent",

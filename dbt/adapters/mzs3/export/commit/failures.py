@@ -1,0 +1,51 @@
+"""How a commit fails, and what each failure leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt.adapters.mzs3.errors import CopyError
+from dbt.adapters.mzs3.store.failures import StoreError, describe
+
+_CONFLICT = 409
+
+
+class UnansweredError(Exception):
+    """S3 did not answer a change, and the intent can't be read to find out; `cause` says why."""
+
+    def __init__(self, cause: Exception) -> None:
+        self.cause = cause
+        super().__init__(str(cause))
+
+
+class CommitError(CopyError):
+    """A commit that failed; `leftovers` says what is left for the next run to finish or remove.
+
+    `unproven` are the URIs of objects with its files' names that may be another writer's.
+    """
+
+    def __init__(
+        self, reason: str, leftovers: Sequence[str] = (), unproven: Sequence[str] = ()
+    ) -> None:
+        self.leftovers = tuple(leftovers)
+        self.unproven = tuple(unproven)
+        super().__init__(reason)
+
+
+class StaleFilesError(CopyError):
+    """The export is committed and its manifest true, but files of the old one are still there."""
+
+
+def describe_failure(exc: BaseException, doing: str) -> str:
+    """One line for users, with the missing permission if there is one."""
+    cause = exc.cause if isinstance(exc, UnansweredError) else exc
+    if isinstance(cause, StoreError):
+        return describe(cause, doing, cause.permission)
+    return f"{doing} failed: {exc}"
+
+
+def was_surely_refused(exc: Exception) -> bool:
+    """Whether S3 refused the first attempt of a request, so that it has no effect."""
+    if not isinstance(exc, StoreError) or exc.retries:
+        return False
+    return 0 < exc.status < 500 and exc.status != _CONFLICT
