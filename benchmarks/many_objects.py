@@ -39,7 +39,7 @@ from dbt.adapters.mzs3.source.listing.scan import listed_objects
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.operations.status import read_status
 from dbt.adapters.mzs3.source.options import SourceDefinition
-from dbt.adapters.mzs3.source.report import IngestReport, SourceLog
+from dbt.adapters.mzs3.source.report import IngestReport
 from dbt.adapters.mzs3.source.run import SourceRun
 
 NEW = 1000
@@ -217,8 +217,7 @@ class Scale(Session):
 
     def _ingest(self, title: str, objects: int, **external: Any) -> None:
         with self._cost(title) as cost:
-            log = SourceLog(debug=cost.on_line)
-            report = ingest(self.spark, _orders(**external), CONNECTION, log=log)
+            report = ingest(self.spark, _orders(**external), CONNECTION, tell=cost.on_line)
         if report.objects != objects:
             raise SystemExit(f"{report.objects} objects were ingested in the place of {objects}")
 
@@ -247,9 +246,12 @@ class Cost:
         self._began = self._last = time.perf_counter(), processor_seconds()
         self._most = [0, 0]
 
-    def on_line(self, line: str) -> None:
+    def on_line(self, line: tuple[str, str]) -> None:
         """A step begins or ends, as the log of `ingest` has it."""
-        event = line.partition(": ")[2]
+        level, text = line
+        if level != "debug":
+            return
+        event = text.partition(": ")[2]
         name = event.removeprefix("end ")
         # What is between two steps is the listing.
         self._line("list, compare" if event.startswith("begin") else name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,8 +16,9 @@ from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.source.options import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.source.queue import inbox
-from dbt.adapters.mzs3.source.report import NO_LOG, IngestReport, SourceLog
+from dbt.adapters.mzs3.source.report import IngestReport
 from dbt.adapters.mzs3.source.tables import stored_relations
+from dbt.adapters.mzs3.spark.job import Tell
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
@@ -68,11 +69,17 @@ class Lake:
         )
 
     def ingest(
-        self, on_step: Callable[[str], Any] = str, log: SourceLog = NO_LOG, **how: Any
+        self, on_step: Callable[[str], Any] = str, tell: Tell = str, **how: Any
     ) -> IngestReport:
         """A run, whose steps are told as its log for debugging has them, `begin plan`."""
-        log = replace(log, debug=lambda line: on_step(line.partition(": ")[2]))
-        return ingest(self.spark, self.definition(), self.connection, log=log, **how)
+
+        def told(line: tuple[str, str]) -> None:
+            level, text = line
+            tell(line)
+            if level == "debug":
+                on_step(text.partition(": ")[2])
+
+        return ingest(self.spark, self.definition(), self.connection, tell=told, **how)
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """Every row as (object's name, record, its values), in that order."""

@@ -12,7 +12,6 @@ import boto3
 from moto import mock_aws
 
 from dbt.adapters.mzs3.source.queue.inbox import open_inbox
-from dbt.adapters.mzs3.source.report import SourceLog
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from support.source.fields import parse
@@ -43,8 +42,14 @@ class Post:
 
     def run(self, **external: Any) -> SourceRun:
         definition = parse(external, discover=[{"sqs_notifications": "events"}])
-        log = SourceLog(warn=self.warned.append)
-        return SourceRun(self.spark, definition, CONNECTION, cancelled=self.cancelled, log=log)
+        return SourceRun(
+            self.spark, definition, CONNECTION, cancelled=self.cancelled, tell=self.tell
+        )
+
+    def tell(self, line: tuple[str, str]) -> None:
+        level, text = line
+        if level == "warn":
+            self.warned.append(text)
 
     def open(self, **external: Any) -> Any:
         return open_inbox(self.run(**external))

@@ -15,7 +15,6 @@ import sys
 
 from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.source.options import parse_definition
-from dbt.adapters.mzs3.source.report import SourceLog
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
@@ -28,14 +27,13 @@ def wait(why):
 
 
 def on_step(line):
-    name = line.partition(": ")[2]
+    name = line[1].partition(": ")[2]
     if name == told.get("die_at"):
         os.killpg(0, signal.SIGKILL)
     if name == told.get("hold_at"):
         wait(name)
 
 
-log = SourceLog(debug=on_step)
 spark = isolated_session(told["parameters"])
 connection = AwsConnection(**told["connection"])
 for schema in told["sources"]:
@@ -49,7 +47,7 @@ for schema in told["sources"]:
         columns=[],
         connections=["default"],
     )
-    reports = [ingest(spark, definition, connection, wait_s=0, log=log) for _ in range(2)]
+    reports = [ingest(spark, definition, connection, wait_s=0, tell=on_step) for _ in range(2)]
     rows = spark.table(f"{schema}.orders").select("_mz_object", "_mz_record", "id").collect()
     found = {
         "objects": [report.objects for report in reports],

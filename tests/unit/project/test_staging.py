@@ -82,7 +82,7 @@ def ingest(monkeypatch):
             action(session, definition.name, options)
             return IngestReport(definition.name, 0, 0, 0, 0.0)
 
-        monkeypatch.setattr(staging, "ingest_and_tell", ingest)
+        monkeypatch.setattr(staging, "ingest", ingest)
 
     return put
 

@@ -37,7 +37,7 @@ from dbt.adapters.mzs3.project.sources import (
 from dbt.adapters.mzs3.shard.options import TYPE as SHARD
 from dbt.adapters.mzs3.shard.options import ShardSource, parse_shard_source
 from dbt.adapters.mzs3.shard.read.table import SourceTable, refresh_source
-from dbt.adapters.mzs3.source.ingest import ingest_and_tell
+from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.source.options import TYPE
 from dbt.adapters.mzs3.source.reset import ingested_after_reset
 from dbt.adapters.mzs3.spark.job import Call
@@ -143,7 +143,7 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
             "create_only": create_only,
             "afresh": afresh,
         }
-        call = Call(ingest_and_tell, how, takes=("cancelled", "tell"))
+        call = Call(ingest, how, takes=("cancelled", "tell"))
         with warnings_of(definition.name) as warnings:
             report = run.call(call, definition.name, tell=partial(_log, warnings))
             done = report.line()

@@ -68,12 +68,12 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
     what = f"{definition.name}: after_commit: {definition.after_commit.action.value}"
     committed = "whose rows are committed"
     if waiting:
-        run.log.warn(
+        run.warn(
             f"{what} failed for {counted(waiting, 'object')}, {committed}: {why_waiting}. The "
             "next run tries again"
         )
     if left:
-        run.log.warn(f"{what} left {counted(left, 'object')} alone, {committed}: {why_left}")
+        run.warn(f"{what} left {counted(left, 'object')} alone, {committed}: {why_left}")
 
 
 def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:

@@ -41,7 +41,7 @@ def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> F
     objects = size = 0
     store = open_store(connection, definition.location)
     for page in iter_pages(store, definition.location, definition.pattern):
-        latest = max(one.last_modified for one in page)
+        latest = max(one.modified for one in page)
         newest = latest if newest is None else max(newest, latest)
         objects += len(page)
         size += sum(one.size for one in page)

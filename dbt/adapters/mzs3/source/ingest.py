@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -44,11 +43,12 @@ from dbt.adapters.mzs3.source.listing.scan import listing_name, object_frame
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.pinning import Pin, pin, purify_now
 from dbt.adapters.mzs3.source.queue.inbox import Inbox, open_inbox
-from dbt.adapters.mzs3.source.report import NO_LOG, IngestReport, SourceLog, objects_hint
+from dbt.adapters.mzs3.source.report import IngestReport, objects_hint
 from dbt.adapters.mzs3.source.reset import reset_source
 from dbt.adapters.mzs3.source.run import OWN_SETTINGS, SourceRun
 from dbt.adapters.mzs3.source.tables import make_schema, refused_name
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, readable
+from dbt.adapters.mzs3.spark.job import Tell
 from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
@@ -62,19 +62,19 @@ def ingest(
     afresh: bool = False,
     wait_s: float = WAIT_S,
     cancelled: threading.Event | None = None,
-    log: SourceLog = NO_LOG,
+    tell: Tell = lambda line: None,
 ) -> IngestReport:
     """Ingests every matching object that is not ingested yet, exactly once.
 
     Makes the source's schema and relations if they are missing, `create_only` no more than that;
     `afresh` drops all that was ingested before. `spark` must not be used by another thread
     meanwhile: some of its settings are changed, and set back. Another run on the same source is
-    waited for, up to `wait_s` seconds. Once `cancelled` is set, no step begins. `log` is told what
-    a user should know beside the report. Raises an Mzs3Error; what was committed before stays.
+    waited for, up to `wait_s` seconds. Once `cancelled` is set, no step begins. `tell` is that of
+    `SourceRun`. Raises an Mzs3Error; what was committed before stays.
     """
     started = time.monotonic()
     name, relations = definition.name, definition.relations
-    run = SourceRun(spark, definition, connection, cancelled=cancelled, log=log)
+    run = SourceRun(spark, definition, connection, cancelled=cancelled, tell=tell)
     stop = run.cancellation
     try:
         with settings(spark, OWN_SETTINGS):
@@ -106,18 +106,6 @@ def ingest(
         raise SourceError(f"{name}: {exc}") from exc
     run.debug("end unlock")
     return replace(report, seconds=time.monotonic() - started)
-
-
-def ingest_and_tell(
-    spark: SparkSession, *, tell: Callable[[tuple[str, str]], None], **how: Any
-) -> IngestReport:
-    """As `ingest`; each line of its log is told with its level: `warn`, `say` or `debug`."""
-
-    def told(level: str) -> Callable[[str], None]:
-        return lambda text: tell((level, text))
-
-    log = SourceLog(warn=told("warn"), say=told("say"), debug=told("debug"))
-    return ingest(spark, log=log, **how)
 
 
 def fetch_spec(run: SourceRun, pin: Pin) -> FetchSpec:
@@ -294,7 +282,7 @@ class Pass:
             if run.cancellation.requested:
                 raise
             # What is committed is committed, whatever becomes of the objects.
-            run.log.warn(
+            run.warn(
                 f"{run.definition.name}: after_commit failed, and the rows are committed: "
                 f"{readable(exc)}. The next run tries again"
             )

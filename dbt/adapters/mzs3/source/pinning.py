@@ -32,7 +32,7 @@ from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.source.executor.fetch import open_format
-from dbt.adapters.mzs3.source.executor.listing import ObjectInfo, iter_pages
+from dbt.adapters.mzs3.source.executor.listing import iter_pages
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object, read_fields
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, purify
@@ -49,6 +49,7 @@ from dbt.adapters.mzs3.source.tables import (
 )
 from dbt.adapters.mzs3.spark.tables import table_format
 from dbt.adapters.mzs3.store.opened import open_store
+from dbt.adapters.mzs3.store.store import ListedObject
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,7 @@ def _stored_objects(
     definition, location = run.definition, run.definition.location
     store = open_store(run.connection, location)
 
-    def found() -> Iterator[list[ObjectInfo]]:
+    def found() -> Iterator[list[ListedObject]]:
         if definition.discovery.bucket_scan:
             yield from iter_pages(store, location, definition.pattern)
         if inbox is not None:

@@ -1,9 +1,9 @@
-"""What a run of a source says: warnings and hints on the way, and its report at the end."""
+"""What a run of a source says at its end, and the commands that its errors name."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.text import counted, operation_command, shown_bytes
@@ -43,23 +43,6 @@ class IngestReport:
             more = self.waiting_runs
             line += " for the next run" if more == 1 else f": about {more} more runs"
         return line
-
-
-def _ignore(text: str) -> None:
-    """Where nobody is told."""
-
-
-@dataclass(frozen=True)
-class SourceLog:
-    """Called with one line that names the source: `warn` for what a user should look into,
-    `debug` for each step of a run."""
-
-    warn: Callable[[str], None] = _ignore
-    say: Callable[[str], None] = _ignore
-    debug: Callable[[str], None] = _ignore
-
-
-NO_LOG = SourceLog()
 
 
 def objects_hint(operation: str, source: str, objects: Sequence[str]) -> str:

@@ -17,9 +17,9 @@ from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.cancellation import Cancellation
 from dbt.adapters.mzs3.ledger.lease import UNKNOWN, LockTable, Owner, SourceLock
 from dbt.adapters.mzs3.source.options import SourceDefinition
-from dbt.adapters.mzs3.source.report import NO_LOG, SourceLog
 from dbt.adapters.mzs3.source.tables import is_there, stored_relations
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
+from dbt.adapters.mzs3.spark.job import Tell
 from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
@@ -38,14 +38,18 @@ OWN_SETTINGS = {
 
 @dataclass(eq=False)
 class SourceRun:
-    """What all steps of a run on one source share. Once `cancelled` is set, no step begins."""
+    """What all steps of a run on one source share. Once `cancelled` is set, no step begins.
+
+    `tell` is called with each line of the run's log and its level: `warn` for what a user should
+    look into, `say`, and `debug` for each step.
+    """
 
     spark: SparkSession
     definition: SourceDefinition
     connection: AwsConnection
     _: KW_ONLY
     cancelled: threading.Event | None = None
-    log: SourceLog = NO_LOG
+    tell: Tell = lambda line: None
 
     def __post_init__(self) -> None:
         self.cancellation = Cancellation(self.definition.name, self.cancelled or threading.Event())
@@ -59,9 +63,13 @@ class SourceRun:
         yield
         self.debug(f"end {name}")
 
+    def warn(self, text: str) -> None:
+        """Warns with a line that names the source."""
+        self.tell(("warn", text))
+
     def debug(self, text: str) -> None:
         """Writes a line to the log for debugging."""
-        self.log.debug(f"{self.definition.name}: {text}")
+        self.tell(("debug", f"{self.definition.name}: {text}"))
 
 
 @contextmanager

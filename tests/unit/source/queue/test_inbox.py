@@ -49,7 +49,7 @@ def test_objects_are_looked_up_and_messages_deleted_when_the_run_says_so(post: P
         head = post.s3.head_object(Bucket="acme-raw", Key="orders/a+b 7.csv")
         one = found["orders/a+b 7.csv"]
         assert (one.size, one.etag) == (7, head["ETag"].strip('"'))
-        assert one.last_modified == head["LastModified"]
+        assert one.modified == head["LastModified"]
         inbox.acknowledge()
         assert post.left == (0, 0)
     assert post.warned == []

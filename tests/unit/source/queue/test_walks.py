@@ -16,7 +16,6 @@ from support.source.fields import parse
 
 from dbt.adapters.mzs3.source.queue import inbox as queue_inbox
 from dbt.adapters.mzs3.source.queue.inbox import Inbox, open_inbox
-from dbt.adapters.mzs3.source.report import SourceLog
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
@@ -64,7 +63,7 @@ def received(warned: list[str]) -> Iterator[Inbox]:
     """What a run of the page's source receives."""
     definition = parse(pattern="**/*.csv", discover=[{"sqs_notifications": "orders-events"}])
     spark: Any = None
-    run = SourceRun(spark, definition, CONNECTION, log=SourceLog(warn=warned.append))
+    run = SourceRun(spark, definition, CONNECTION, tell=lambda line: warned.append(line[1]))
     with open_inbox(run) as inbox:
         assert inbox is not None
         inbox.receive()

@@ -1,10 +1,12 @@
-"""Lists the objects of a source, page by page, the whole of them or a piece of the key space."""
+"""Lists the objects of a source, page by page, the whole of them or a piece of the key space.
+
+The ETags of listed objects have no quotes here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from operator import lt
 
@@ -60,16 +62,6 @@ def cut(marks: Iterable[str], count: int, after: str | None = None) -> list[KeyR
 
 
 @dataclass(frozen=True)
-class ObjectInfo:
-    """One object as it was listed: the whole key, the ETag without its quotes, size in bytes."""
-
-    key: str
-    etag: str
-    size: int
-    last_modified: datetime
-
-
-@dataclass(frozen=True)
 class FirstPage:
     """The matching objects of a listing's first page, and what all its keys tell.
 
@@ -77,7 +69,7 @@ class FirstPage:
     in the order of their bytes, `folders` in how many folders directly below the prefix they are.
     """
 
-    objects: list[ObjectInfo]
+    objects: list[ListedObject]
     end: str | None
     in_order: bool
     folders: int
@@ -90,7 +82,7 @@ def listed_prefix(location: S3Location, pattern: str) -> str:
 
 def iter_pages(
     store: Store, location: S3Location, pattern: str, piece: KeyRange = EVERYTHING
-) -> Iterator[list[ObjectInfo]]:
+) -> Iterator[list[ListedObject]]:
     """The matching objects of each page of the piece; pages without any are left out.
 
     Only keys under the pattern's literal prefix are listed. Folder markers, which are empty and
@@ -156,10 +148,10 @@ def _pages(
 
 def _matching(
     listed: Iterable[ListedObject], location: S3Location, matcher: Pattern, piece: KeyRange
-) -> list[ObjectInfo]:
+) -> list[ListedObject]:
     below = len(location.prefix)
     return [
-        ObjectInfo(one.key, one.etag.strip('"'), one.size, one.modified)
+        one._replace(etag=one.etag.strip('"'))
         for one in listed
         if not (one.key.endswith("/") and one.size == 0)
         and one.key.rpartition("/")[2] not in EXPORT_RECORDS
@@ -168,6 +160,7 @@ def _matching(
     ]
 
 
-def as_batch(page: list[ObjectInfo]) -> pa.RecordBatch:
+def as_batch(page: list[ListedObject]) -> pa.RecordBatch:
     """The objects as rows of `LISTING_SCHEMA`."""
-    return pa.RecordBatch.from_pylist([vars(one) for one in page], LISTING_SCHEMA)
+    rows = [dict(zip(LISTING_SCHEMA.names, one, strict=True)) for one in page]
+    return pa.RecordBatch.from_pylist(rows, LISTING_SCHEMA)

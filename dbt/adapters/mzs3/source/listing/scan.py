@@ -22,7 +22,6 @@ from dbt.adapters.mzs3.source.executor.listing import (
     LISTING_DDL,
     FirstPage,
     KeyRange,
-    ObjectInfo,
     as_batch,
     cut,
     first_page,
@@ -38,7 +37,7 @@ from dbt.adapters.mzs3.spark.tables import arrow_frame
 from dbt.adapters.mzs3.store.failures import explained
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.opened import open_store
-from dbt.adapters.mzs3.store.store import KEYS_PER_PAGE, Store
+from dbt.adapters.mzs3.store.store import KEYS_PER_PAGE, ListedObject, Store
 
 # More than there are tasks at a time, as some pieces hold more keys than others.
 PIECES_PER_TASK = 4
@@ -129,7 +128,7 @@ def listed_objects(
     return objects, page.end is None
 
 
-def object_frame(run: SourceRun, objects: list[ObjectInfo]) -> DataFrame:
+def object_frame(run: SourceRun, objects: list[ListedObject]) -> DataFrame:
     """These objects of the source's bucket: object, etag, size, last_modified."""
     table = pa.Table.from_batches([as_batch(objects)])
     return _with_uris(run, arrow_frame(run.spark, table))

@@ -22,7 +22,6 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.executor.listing import ObjectInfo
 from dbt.adapters.mzs3.source.listing.reconcile import TAKEN_COLUMNS, with_facts
 from dbt.adapters.mzs3.source.queue.messages import (
     Kind,
@@ -43,7 +42,7 @@ from dbt.adapters.mzs3.store.failures import (
 )
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.opened import open_store
-from dbt.adapters.mzs3.store.store import Store
+from dbt.adapters.mzs3.store.store import ListedObject, Store
 from dbt.adapters.mzs3.text import counted
 
 MAX_MESSAGES = 10_000
@@ -86,7 +85,7 @@ class Inbox:
         self.queue_name = queue.name
         self.empty = True
         self.only_tests = False
-        self.found: list[ObjectInfo] = []
+        self.found: list[ListedObject] = []
         self.gone: list[ObjectEvent] = []
 
     def close(self) -> None:
@@ -165,9 +164,8 @@ class Inbox:
                 ledger.write_note(notes.where("is_new").drop("is_new", "unknown", "announced"))
         if unknown := counts["unknown"]:
             noun = "object that was" if unknown == 1 else "objects that were"
-            self._run.log.say(
-                f"{self._source}: the queue told of {unknown} removed {noun} never ingested"
-            )
+            text = f"{self._source}: the queue told of {unknown} removed {noun} never ingested"
+            self._run.tell(("say", text))
 
     def acknowledge(self) -> None:
         """Deletes the source's messages; call it once all they announced is on record."""
@@ -175,7 +173,7 @@ class Inbox:
         undone = _tried(self._queue.delete, [*self._handles.values()])
         self._handles.clear()
         if undone:
-            self._run.log.warn(
+            self._run.warn(
                 f"{self._of_queue(undone)} could not be deleted ({undone[-1]}). They come again, "
                 "and nothing is ingested twice"
             )
@@ -217,7 +215,7 @@ class Inbox:
                 self._thread.start()
         if own < MAX_MESSAGES:
             return events, reasons, again, beside
-        self._run.log.warn(
+        self._run.warn(
             f"{self._source}: this run takes {own} of its own messages from the queue "
             f"{self.queue_name}, beside {beside} that are others' or came again, and there may be "
             "more; run again for the rest"
@@ -241,9 +239,7 @@ class Inbox:
                 f". This run received no more after {ended_after} messages that are others' or "
                 "came again; its own may be behind those"
             )
-        self._run.log.warn(
-            f"{self._source}: messages of the queue {self.queue_name} {said}. {advice}"
-        )
+        self._run.warn(f"{self._source}: messages of the queue {self.queue_name} {said}. {advice}")
 
     def _give_back(self, messages: dict[str, str]) -> None:
         """Makes these visible to others at once, and has them no longer."""
@@ -251,7 +247,7 @@ class Inbox:
         messages.clear()
         undone = _tried(partial(self._queue.hide, seconds=0), handles) if handles else []
         if undone:
-            self._run.log.warn(
+            self._run.warn(
                 f"{self._source}: {counted(len(undone), 'message')} could not be given back to "
                 f"the queue {self.queue_name} at once ({undone[-1]}). They come back by "
                 f"themselves within {VISIBILITY_S} s"
@@ -268,7 +264,7 @@ class Inbox:
             undone = self._hide_all()
             if undone and not has_warned and not self._done.is_set():
                 has_warned = True
-                self._run.log.warn(
+                self._run.warn(
                     f"{self._of_queue(undone)} could not be kept from others while this run works "
                     f"({undone[-1]}). Another run may get them too; nothing is ingested twice"
                 )
@@ -303,7 +299,7 @@ def _tried(request: Callable[[Sequence[str]], list[str]], handles: Sequence[str]
         return [str(exc)] * len(handles)
 
 
-def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:
+def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ListedObject | None]]:
     """Every key with the object that is there now, None if there is none; in the keys' order.
 
     One HEAD for each, `THREADS` at a time. Raises S3Error for what is neither there nor missing,
@@ -338,7 +334,7 @@ def _require_bucket(store: Store, location: S3Location, key: str) -> None:
         pass
 
 
-def _head(store: Store, location: S3Location, key: str) -> ObjectInfo | None:
+def _head(store: Store, location: S3Location, key: str) -> ListedObject | None:
     try:
         found = store.head(key)
     except MissingError:
@@ -351,7 +347,7 @@ def _head(store: Store, location: S3Location, key: str) -> ObjectInfo | None:
                 "tell what is missing from what is denied"
             )
         raise S3Error(text) from exc
-    return ObjectInfo(key, found.etag.strip('"'), found.size, found.modified)
+    return ListedObject(key, found.etag.strip('"'), found.size, found.modified)
 
 
 def _open_objects(ledger: Ledger) -> list[str]:
