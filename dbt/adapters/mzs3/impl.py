@@ -229,7 +229,7 @@ class Mzs3Adapter(CatalogAdapter):
         except KeyboardInterrupt:
             self.connections.remains.raise_if_interrupted()
 
-    # --- S3 CSV sources --------------------------------------------------------------------
+    # --- Sources ---------------------------------------------------------------------------
 
     def pre_model_hook(self, config: Any) -> None:
         """Before a node: ingests or reads its sources, and refuses one that writes what another
@@ -297,7 +297,7 @@ class Mzs3Adapter(CatalogAdapter):
     def calculate_freshness_from_metadata(
         self, source: BaseRelation, macro_resolver: MacroResolverProtocol | None = None
     ) -> tuple[AdapterResponse, Any]:
-        """The freshness of an S3 CSV source, from S3's own timestamps."""
+        """The freshness of a source, from S3's own timestamps."""
         response, newest, looked_at = freshness_from_s3(self, source, macro_resolver)
         return response, self._create_freshness_response(newest, looked_at)
 

@@ -157,7 +157,7 @@ class TestStaging:
             ["run-operation", "ingest_s3_sources", "--args", "{select: lake.order}"],
             expect_pass=False,
         )
-        assert "lake.order is not an S3 CSV source" in log
+        assert "lake.order is not a source of type s3_csv_source" in log
         assert "did you mean lake.orders?" in log
 
     def test_8_docs_show_the_columns_of_the_source(self, project):

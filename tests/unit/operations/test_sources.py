@@ -86,7 +86,7 @@ def test_a_source_of_several_tables_is_not_one(adapter: Any) -> None:
 
 def test_an_unknown_source_is_told_with_one_that_is_near(adapter: Any) -> None:
     text = error_of(adapter, "reset_s3_source", "lake.order", True)
-    assert "lake.order is not an S3 CSV source" in text
+    assert "lake.order is not a source of type s3_csv_source" in text
     assert "did you mean lake.orders?" in text
 
 

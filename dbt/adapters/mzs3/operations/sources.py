@@ -1,4 +1,4 @@
-"""The run-operations on S3 CSV sources: arguments in, lines of the log or an error out."""
+"""The run-operations on sources: arguments in, lines of the log or an error out."""
 
 from __future__ import annotations
 

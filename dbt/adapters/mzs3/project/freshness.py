@@ -1,4 +1,4 @@
-"""The freshness of S3 CSV sources, for `dbt source freshness`."""
+"""The freshness of sources, for `dbt source freshness`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def freshness_from_s3(
     if not found:
         raise DbtRuntimeError(
             f"Could not compute freshness for source {relation}: it has no loaded_at_field, and "
-            f"only S3 CSV sources (type: {TYPE}) can do without one"
+            f"only sources of type {TYPE} can do without one"
         )
     # Of sources that are one relation to Spark, which is refused where rows are written.
     asked = (schema_of(relation), relation.identifier)

@@ -96,7 +96,7 @@ def sources_read_as(
 
 
 def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
-    """The S3 CSV sources of these names: tables (`lake.orders`) or whole sources (`lake`).
+    """The sources of these names: tables (`lake.orders`) or whole sources (`lake`).
 
     None is all of them. Raises DbtRuntimeError with all names that are neither.
     """
@@ -113,7 +113,7 @@ def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
         if not matching:
             known = ", ".join(sorted(by_name)) or "none"
             unknown.append(
-                f"{wanted} is not an S3 CSV source (type: {TYPE}); "
+                f"{wanted} is not a source of type {TYPE}; "
                 f"{did_you_mean(wanted, by_name)}known are {known}"
             )
         chosen |= matching
@@ -160,7 +160,7 @@ def is_set(config: Any, name: str) -> bool:
 def named_sources(adapter: Any, name: str) -> frozenset[str]:
     """The unique ids of the sources that a variable names, all of them if it is true.
 
-    Raises DbtRuntimeError if it names what is no S3 CSV source.
+    Raises DbtRuntimeError if it names what is no such source.
     """
     value = variable(adapter.config, name)
     if value is None or value is False:

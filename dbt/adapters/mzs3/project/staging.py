@@ -55,7 +55,7 @@ _locks_guard = threading.Lock()
 
 
 def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
-    """Ingests every S3 CSV source, and reads every shard, that the node reads in this run.
+    """Ingests every source, and reads every shard, that the node reads in this run.
 
     What this run has done already is not done again, but for shards that a hook of the run reads:
     before it, after it, or both, the run may write to them. Nothing is for a unit test, which has
@@ -109,7 +109,7 @@ def make_source_relation(adapter: Any, relation: Any) -> bool:
 
 
 def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
-    """Ingests these S3 CSV sources, unless this run has done so already.
+    """Ingests these sources, unless this run has done so already.
 
     With `create_only` makes their relations alone. Raises DbtRuntimeError with the errors of all.
     """

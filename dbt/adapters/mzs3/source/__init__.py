@@ -1,1 +1,1 @@
-"""S3 CSV sources: definition, purification, listing, fetching, committing."""
+"""Sources of objects in S3: definition, purification, listing, fetching, committing."""

@@ -1,1 +1,1 @@
-"""The part of S3 CSV sources that runs on executors: standard library, pyarrow and boto3 only."""
+"""The part of sources that runs on executors: standard library, pyarrow and boto3 only."""
