@@ -1,4 +1,4 @@
-"""Checks of an AWS connection: that it works, and what it may do below a prefix."""
+"""Checks of an AWS connection: whether it works, and which permissions it has at a prefix."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ MAX_ATTEMPTS = 2
 
 
 def check_connection(connection: AwsConnection) -> str:
-    """The ARN that the connection signs as, and its endpoint, once S3 has answered.
+    """The ARN as which the connection signs, where the store has STS, and the endpoint.
 
-    A store without STS has no ARN to tell. S3 is asked for the list of buckets; AccessDenied is an
-    answer too. Raises S3Error that says what failed and what to look at.
+    S3 is asked for the list of buckets; AccessDenied is an answer too. Raises S3Error, which says
+    what failed and what to look at.
     """
     where = f"aws_connections.{connection.name}"
     endpoint = connection.endpoint or "AWS"
@@ -67,7 +67,7 @@ def check_connection(connection: AwsConnection) -> str:
 
 
 def _require_endpoint(connection: AwsConnection) -> None:
-    """Raises S3Error at once where nothing listens, as boto3 would retry for a while."""
+    """Raises S3Error at once where nothing listens: boto3 would retry for a while."""
     parts = urlsplit(connection.endpoint or "")
     if not parts.hostname or parts.scheme in getproxies():
         return
@@ -82,11 +82,11 @@ def _require_endpoint(connection: AwsConnection) -> None:
 
 
 def check_permissions(connection: AwsConnection, location: S3Location) -> list[Check]:
-    """A check for each permission, made below `location` and cleaned up.
+    """A check of each permission, made below `location` and cleaned up.
 
     An upload that may be opened but not aborted stays, and its check names it. A bucket with
-    versions keeps the deleted object, of 0 bytes, among them. Raises S3Error of one line for what
-    lets nothing work, such as a bucket that does not exist.
+    versions keeps that of the deleted object, of 0 bytes. Raises S3Error of one line for a failure
+    of all requests, as for a bucket that does not exist.
     """
     _require_endpoint(connection)
     store = S3Store(s3_client(connection, max_attempts=MAX_ATTEMPTS), location.bucket)
@@ -105,10 +105,10 @@ def _of_uploads(check: Callable[..., Check], store: Store, key: str, uri: str) -
     opened: list[str] = []
 
     def abort_lost() -> None:
-        """Lists uploads; one of ours can be open whose answer never came."""
+        """Lists uploads, and aborts ours whose answer was lost."""
         for lost in store.uploads(key):
             if lost.key == key:
-                with contextlib.suppress(StoreError):  # to abort is another need's check
+                with contextlib.suppress(StoreError):  # another check tells
                     store.abort(key, lost.id)
 
     opening = check(OPEN, lambda: opened.append(store.open_upload(key, {}).id))
@@ -117,7 +117,7 @@ def _of_uploads(check: Callable[..., Check], store: Store, key: str, uri: str) -
         stays = f". An empty upload of {uri} stays open: {upload_id}"
         of_upload = [
             check(LIST_PARTS, partial(store.parts, key, upload_id)),
-            # It is gone where the answer was lost, and the request made again.
+            # It is gone where a first request, whose answer was lost, has aborted it.
             check(ABORT, partial(store.abort, key, upload_id), stays, fine=MissingUploadError),
         ]
     else:
@@ -132,14 +132,13 @@ def _of_object(
     def fetch() -> None:
         store.get(key).body.read()
 
-    # What could not be removed again is not written: S3 lets those who may delete an object
-    # delete one that is not there.
+    # First, so that no object is written that can't be deleted again.
     delete_object = partial(store.delete, key)
     delete = check(DELETE, delete_object)
     if delete.problem is None:
         write = partial(on_condition, partial(store.put, key, b"", {}), if_absent=True)
-        # As exports write: a bucket's policy may demand a condition. It is refused where a first
-        # request was not, whose answer was lost.
+        # With a condition, as a bucket's policy may demand one. The store refuses it after a first
+        # request whose answer was lost.
         put = check(PUT, write, fine=PreconditionFailedError)
     else:
         put = Check(PUT, "as what it writes could not be deleted", tried=False)
@@ -150,7 +149,7 @@ def _of_object(
             delete = check(DELETE, delete_object, f". {uri} is left there")
     elif lists:
         get = check(GET, fetch, fine=MissingError)
-    else:  # S3 denies then whether the object is there, and so all about it
+    else:  # S3 denies a GET of a missing object then
         why = "as there is no object to get, nor s3:ListBucket to be told so"
         get = Check(GET, why, tried=False)
     return [put, get, delete]
@@ -233,8 +232,7 @@ DELETE = Permission(
 
 @dataclass(frozen=True)
 class Check:
-    """A permission that was `tried`, or could not be; `problem` says what failed, and what it is
-    needed for."""
+    """A permission, whether it was `tried`, and what failed and what it is needed for."""
 
     need: Permission
     problem: str | None = None
@@ -253,5 +251,5 @@ class Check:
 
     @property
     def stops_all(self) -> bool:
-        """Whether even the plainest export, or ingestion, would fail of it."""
+        """Whether each export, or ingestion, would fail."""
         return self.need.essential and self.tried and self.problem is not None

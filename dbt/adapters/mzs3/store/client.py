@@ -39,11 +39,10 @@ OTHER_MAX_ATTEMPTS = 5  # of STS and SQS
 
 
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
-    """A new S3 client. Keep it for the length of a task; threads may share it.
+    """A new S3 client, for one task and all its threads.
 
     Each request is tried `max_attempts` times in all: by default that outlasts about 10 s without
-    S3, and a minute of throttling. Raises S3Error, which names the connection, for a profile,
-    region or endpoint that does not exist.
+    S3, and a minute of throttling. Raises S3Error as `open_store` does.
     """
     client: S3Client = aws_client(
         connection,
@@ -63,11 +62,10 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
 
 
 def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
-    """Lets every request have its `max_attempts`, however many others of the client fail.
+    """Gives every request its `max_attempts`, however many others of the client fail.
 
-    botocore gives the retries of a client a quota of 500, of which one takes 5 or 14 and a request
-    that succeeds gives it back. A second without S3 drains it, as 16 requests at once soon have
-    taken 35 retries, and the work of hours is worth more patience than that.
+    botocore gives the retries of a client a quota, which 16 concurrent requests use up in a second
+    without S3. The work of hours is worth more patience.
     """
 
     def wait(attempts: int, response: Any, caught_exception: Any, **_: Any) -> float | None:
@@ -82,13 +80,13 @@ def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
             return None
         return random.random() * min(2.0 ** (attempts - 1), _LONGEST_WAIT_S)  # noqa: S311
 
-    # Of several answers botocore takes the first, so this one counts where its own says no.
+    # botocore takes the first answer, so that this one counts where its own handler says no.
     register: Any = client.meta.events.register_last
     register("needs-retry.s3", wait)
 
 
 def _send_md5(params: Any, **_: Any) -> None:
-    """Stores that do not know the newer checksums demand this one of a request to delete many."""
+    """Stores that do not know the newer checksums demand this one to delete many."""
     params["headers"]["Content-MD5"] = content_md5(params["body"])
 
 
@@ -110,9 +108,9 @@ def aws_client(
     max_attempts: int = OTHER_MAX_ATTEMPTS,
     **config: Any,
 ) -> Any:
-    """A new client that signs as the connection does, assumed role included; threads may share it.
+    """A new client with the credentials of the connection or its role; threads may share it.
 
-    `endpoint` and `region` replace the connection's. Raises S3Error as `s3_client` does.
+    `endpoint` and `region` replace the connection's. Raises S3Error as `open_store` does.
     """
     try:
         return _client(
@@ -129,8 +127,8 @@ def aws_client(
 
 
 def _client(session: boto3.Session, service: str, **given: Any) -> Any:
-    """A client, whose errors quote its endpoint. Raises S3Error if that is no address, or more
-    than one: then it may have a password in it, which boto3 would make no use of."""
+    """A client. Raises S3Error if its endpoint, which its errors quote, is more than an address,
+    and so may have a password in it."""
     create: Any = session.client
     wrong = S3Error(
         f"the endpoint of {service} that AWS_ENDPOINT_URL and its like in the environment, or "
@@ -160,8 +158,8 @@ def _config(max_attempts: int, **of_service: Any) -> Config:
 
 
 def _session(connection: AwsConnection) -> boto3.Session:
-    # A session of its own for each client: sharing one between threads that create clients is
-    # what boto3 warns of, and a lock could not travel to executors.
+    # Each client has its own session, as threads may not share one while they create clients, and
+    # a lock could not travel to executors.
     inner = _botocore_session()
     base = boto3.Session(
         aws_access_key_id=connection.access_key_id,
@@ -176,7 +174,7 @@ def _session(connection: AwsConnection) -> boto3.Session:
 
 
 def _botocore_session() -> Any:
-    """A new session that shares the service descriptions with others, as they are slow to read."""
+    """A new session; all share the descriptions of services, which are slow to read."""
     session: Any = BotocoreSession()
     first = session.get_component("data_loader")
     shared = worker_state().setdefault("loader", first)
@@ -188,7 +186,7 @@ def _botocore_session() -> Any:
 
 
 def _instant(value: Any) -> datetime:
-    """Parses a timestamp; the usual formats fast, as a page of a listing has a thousand."""
+    """Parses a timestamp, the usual formats fast: a page of a listing has a thousand."""
     with suppress(ValueError):
         if isinstance(value, str) and value.endswith("Z") and "T" in value:
             return datetime.fromisoformat(f"{value[:-1]}+00:00")
@@ -199,8 +197,8 @@ def _instant(value: Any) -> datetime:
 
 
 def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
-    """A session that signs as the role, which is assumed by the first request and again before
-    the credentials end; from 10 minutes before that, a refusal makes requests raise RoleError."""
+    """A session with credentials of the role, which the first request assumes. They are renewed
+    before they end; in their last 10 minutes, a refusal makes requests raise RoleError."""
     source: Any = base.get_credentials()
     if source is None:
         raise NoCredentialsError

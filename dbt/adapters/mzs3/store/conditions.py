@@ -1,4 +1,4 @@
-"""Whether a store supports conditional requests: tried before anything depends on it."""
+"""Whether a store obeys conditional requests: tried before anything depends on that."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dbt.adapters.mzs3.store.failures import (
 )
 from dbt.adapters.mzs3.store.prefix import Prefix, delete_all, probe_name
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
-_NOT_OF_ANY = '"0"'
+_ETAG_OF_NONE = '"0"'
 
 
 @dataclass(frozen=True)
@@ -43,73 +43,66 @@ _trying: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lo
 def store_conditions(prefix: Prefix) -> Conditions:
     """The conditional writes that work in the prefix's bucket, tried once per process.
 
-    Nothing is left there. Where deleting is denied, no object is made: a PUT that must be refused
+    No object is left there. Where deleting is denied, none is made: a PUT that must be refused
     tests `If-Match`, and `creates` is assumed to be the same. Raises S3Error for other refusals.
     """
     needs = f"{prefix.permissions} and s3:GetObject"
     with explained(f"trying conditional writes at {prefix.uri}", needs):
-        return _tried_once("PUT", prefix, partial(_heeded_conditions, prefix))
+        return _try_once("PUT", prefix, partial(_heeded_conditions, prefix))
 
 
 def compares_before_deleting(prefix: Prefix) -> bool:
     """Whether a DELETE with `If-Match` is atomic; False where that is denied, or not answered.
 
-    Tried once per process, without an object: a store where it is refuses one of a missing key.
+    Tried once per process, without an object: such a store refuses to delete a missing one.
     """
     key = prefix.key(probe_name())
     try:
-        return _tried_once("DELETE", prefix, partial(_keeps_other, prefix, key))
+        return _try_once("DELETE", prefix, partial(_keeps_other, prefix, key))
     except StoreError:
         return False
 
 
 def seen_comparing(prefix: Prefix) -> bool | None:
-    """What `note_comparing` was told of the prefix's bucket in this process; None if nothing."""
-    found: bool | None = _known.get(_store("intent", prefix))
-    return found
+    """The last `note_comparing` for the prefix's bucket in this process, if any."""
+    compares: bool | None = _known.get(("intent", prefix.store.place))
+    return compares
 
 
 def note_comparing(prefix: Prefix, compares: bool) -> None:
-    """Remember whether a PUT to the prefix's bucket was seen to heed its conditions."""
-    _known[_store("intent", prefix)] = compares
+    """Remember whether a PUT to the prefix's bucket obeyed its condition."""
+    _known["intent", prefix.store.place] = compares
 
 
 def heeds_conditional_delete(prefix: Prefix) -> bool:
     """Whether a DELETE with the `If-Match` of another ETag keeps the object, as Amazon S3 does;
     tried once per process, if need be with an object of one byte that no source takes.
 
-    It need not be atomic, as `compares_before_deleting` asks. Raises S3Error, which names the
-    permissions.
+    It need not be atomic, unlike that of `compares_before_deleting`. Raises S3Error, which names
+    the permissions.
     """
     if prefix.store.traits.heeds_conditions:
         return True
-    # The last part is that of a record which neither a source's listing nor its queue takes for an
-    # object, whatever the pattern; the first one is what exports and Spark pass over.
+    # Sources ignore objects whose last part is this, exports and Spark those with this first part.
     name = f"{probe_name()}/_committing.json"
     doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
     with explained(doing, "s3:PutObject and s3:DeleteObject"):
-        return _tried_once("object", prefix, partial(_spares_other, prefix, name))
+        return _try_once("object", prefix, partial(_spares_other, prefix, name))
 
 
-def _tried_once(what: str, prefix: Prefix, trial: Callable[[], _Found]) -> _Found:
+def _try_once(what: str, prefix: Prefix, trial: Callable[[], _Result]) -> _Result:
     """The result of the trial in the prefix's bucket, now or earlier in this process."""
-    store = _store(what, prefix)
-    with _trying[store]:
-        if store not in _known:
-            _known[store] = trial()
-        found: _Found = _known[store]
-        return found
+    key = what, prefix.store.place
+    with _trying[key]:
+        if key not in _known:
+            _known[key] = trial()
+        result: _Result = _known[key]
+        return result
 
 
-def _store(what: str, prefix: Prefix) -> tuple[str, str]:
-    return what, prefix.store.place
-
-
-def _tried(request: Callable[..., object], *arguments: Any, **condition: Any) -> str | None:
-    """Make the request; why the store has not done it, None where it has.
-
-    `refused`, `missing`, or `unknown` for a condition that the store does not know.
-    """
+def _try(request: Callable[..., object], *arguments: Any, **condition: Any) -> str | None:
+    """Makes the request; returns why the store has not done it: `refused`, `missing`, `unknown`
+    for a condition that it does not know, or None if it has."""
     try:
         request(*arguments, **condition)
     except (PreconditionFailedError, ConflictError):
@@ -123,18 +116,18 @@ def _tried(request: Callable[..., object], *arguments: Any, **condition: Any) ->
 
 def _heeded_conditions(prefix: Prefix) -> Conditions:
     name = probe_name()
-    key, write = prefix.key(name), partial(_tried, prefix.write, name)
+    key, write = prefix.key(name), partial(_try, prefix.write, name)
     try:
         prefix.delete(key)
     except PermissionDeniedError:
-        heeds = write(b"1", if_version=_NOT_OF_ANY) is not None
+        heeds = write(b"1", if_version=_ETAG_OF_NONE) is not None
         return Conditions(creates=heeds, replaces=heeds)
     try:
         write(b"1", if_absent=True)
-        if prefix.find(key) is None:  # not even the first one is taken
+        if prefix.find(key) is None:  # the store refuses even the first write
             return Conditions(creates=False, replaces=False)
         creates = write(b"2", if_absent=True) is not None
-        spares = write(b"3", if_version=_NOT_OF_ANY) is not None
+        spares = write(b"3", if_version=_ETAG_OF_NONE) is not None
         before = prefix.etag(key) or ""
         write(b"4", if_version=before)
         return Conditions(creates, replaces=spares and (prefix.etag(key) or "") != before)
@@ -144,7 +137,7 @@ def _heeded_conditions(prefix: Prefix) -> Conditions:
 
 def _keeps_other(prefix: Prefix, key: str) -> bool:
     """Whether a DELETE with another ETag than the object's, which need not exist, is not done."""
-    return _tried(prefix.delete, key, if_version=_NOT_OF_ANY) in ("refused", "missing")
+    return _try(prefix.delete, key, if_version=_ETAG_OF_NONE) in ("refused", "missing")
 
 
 def _spares_other(prefix: Prefix, name: str) -> bool:
@@ -156,10 +149,10 @@ def _spares_other(prefix: Prefix, name: str) -> bool:
         except MissingError:
             pass
         else:
-            return True  # what is missing makes a DELETE fail with the condition, and only then
-    with suppress(PreconditionFailedError):  # a first request, without an answer, wrote it
+            return True  # of a missing object, the store refuses only a DELETE with the condition
+    with suppress(PreconditionFailedError):  # written by a first request, whose answer was lost
         on_condition(partial(prefix.write, name, b"1"), if_absent=True)
     try:
-        return _tried(prefix.delete, key, if_version=_NOT_OF_ANY) == "refused"
+        return _try(prefix.delete, key, if_version=_ETAG_OF_NONE) == "refused"
     finally:
         delete_all(prefix, [key])

@@ -14,11 +14,11 @@ DEFAULT_NAME = "default"
 ADDRESSING_STYLES = ("auto", "path", "virtual")
 
 
+# No error repeats a value, as it may be a secret under a wrong key.
 def _text(value: Any) -> str:
-    """The value, which no error repeats, as it may be a secret under a wrong key."""
-    if not (found := str(value).strip()):
+    if not (stripped := str(value).strip()):
         raise ValueError("is empty; leave the key out or give it a value")
-    return found
+    return stripped
 
 
 def _style(value: Any) -> str:
@@ -40,31 +40,23 @@ def _role(value: Any) -> str:
 
 
 def _endpoint(value: Any) -> str:
-    if problem := _endpoint_problem(endpoint := _text(value)):
-        raise ValueError(problem)
-    return endpoint
-
-
-def _endpoint_problem(endpoint: str) -> str | None:
+    endpoint = _text(value)
     if any(sign in endpoint for sign in "@?#"):
-        return (
+        raise ValueError(
             "must be an address without a user, a password or parameters: keys belong under "
             "access_key_id and secret_access_key"
         )
     if not endpoint.startswith(("http://", "https://")):
-        return "must start with http:// or https://"
+        raise ValueError("must start with http:// or https://")
     if any(sign.isspace() or not sign.isprintable() for sign in endpoint):
-        return "has a space or a control character in it"
-    if not _has_a_port_or_none(endpoint):
-        return "has a port that is none; a port is 1 to 65535"
-    return None
-
-
-def _has_a_port_or_none(endpoint: str) -> bool:
+        raise ValueError("has a space or a control character in it")
     try:
-        return urlsplit(endpoint).port != 0
+        port = urlsplit(endpoint).port
     except ValueError:
-        return False
+        port = 0
+    if port == 0:
+        raise ValueError("has a port that is none; a port is 1 to 65535")
+    return endpoint
 
 
 @dataclass(frozen=True)
@@ -98,7 +90,7 @@ class AwsConnection:
     otherwise."""
 
     def problems(self, given: Mapping[str, Any]) -> Iterator[str]:
-        """What lacks another option beside it."""
+        """The options that lack another one beside them."""
         for first, second in (
             ("access_key_id", "secret_access_key"),
             ("secret_access_key", "access_key_id"),
@@ -110,10 +102,8 @@ class AwsConnection:
 
 
 def parse_connections(declared: Mapping[str, Any] | None) -> dict[str, AwsConnection]:
-    """All declared connections by name, and always one named `default`.
-
-    Raises ConfigError with all problems, which quote no value, as it may be a secret.
-    """
+    """All declared connections by name, and always one named `default`. Raises ConfigError with
+    all problems."""
     problems = Problems("aws_connections of the profile")
     connections = {DEFAULT_NAME: AwsConnection()}
     for name, values in (declared or {}).items():

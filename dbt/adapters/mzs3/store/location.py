@@ -1,4 +1,4 @@
-"""Locations in S3: a bucket and a literal prefix, parsed from what users write."""
+"""Locations: a bucket and a literal prefix, parsed from what users write."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.options.values import has_control_character, text
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.registry import STORES
+from dbt.adapters.mzs3.store.opened import STORES
 
 SCHEME = "s3://"
 SCHEMES = tuple(f"{name}://" for name in STORES)
 """How locations begin."""
 _ACCESS_POINT = re.compile(r"^(arn:[^:/]+:s3:[^:/]*:[0-9]*:accesspoint)/")
 _URI = re.compile(r"\w+://")
-# As Hadoop once had it, s3a://KEY:SECRET@bucket/; a secret may have slashes, and is no port.
+# Old Hadoop's s3a://KEY:SECRET@bucket/, whose secret may have slashes, and is no port.
 _HAS_LOGIN = re.compile(r"\w+://(?!arn:)(?:[^/@]*@|[^/:]*:(?!\d{1,5}/).*@)", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
-# Without what a setting of the session may give a meaning: backslashes, and ${...}.
+# Without backslashes and ${...}, whose meaning depends on settings of the session.
 _LITERAL = r"'[^'\\$]+'"
 _JOINED = re.compile(
     rf"\s*{_LITERAL}(?:\s*\|\|\s*(?:{_LITERAL}|mz_now\(\)))*\s*", re.IGNORECASE | re.ASCII
@@ -58,10 +58,8 @@ class S3Location:
 
 
 def parse_location(text: str) -> S3Location:
-    """A location for objects that readers of all kinds are to find; as `readable_location`.
-
-    Raises ValueError also for what S3 takes, and other readers do not ask it for.
-    """
+    """As `readable_location`, for a location of objects that all readers must find: raises
+    ValueError also for keys that S3 has, and readers change before they ask for them."""
     location = readable_location(text)
     if has_control_character(text):
         raise ValueError(f"has a control character in it, such as a newline or a tab: {text!r}")
@@ -73,10 +71,10 @@ def parse_location(text: str) -> S3Location:
 
 
 def readable_location(text: str) -> S3Location:
-    """The location of `s3://bucket/prefix`, with or without its last slash.
+    """The location of `s3://bucket/prefix`, with or without its last slash. Raises ValueError.
 
-    The bucket can be the ARN of an access point, whose name then follows a colon: a slash would
-    end the bucket for those who read the URIs of objects. Raises ValueError.
+    The bucket can be the ARN of an access point. Its name then follows a colon, as readers of URIs
+    would take a slash for the end of the bucket.
     """
     if _HAS_LOGIN.match(text):
         raise ValueError(
@@ -122,22 +120,19 @@ def declared_location(value: object) -> S3Location:
 
 
 def joined_texts(expression: str, as_of: int) -> str | None:
-    """What a text gives that others, and mz_now(), are joined to by ||; None for any other
-    expression.
-
-    Most locations are such, and need not wait for Spark to make the function and ask for one row.
-    """
+    """The value of a SQL expression that joins literals and mz_now() by ||; None for any other
+    one, which Spark has to evaluate."""
     if _JOINED.fullmatch(expression) is None:
         return None
     return "".join(text or str(int(as_of)) for text in _TEXT.findall(expression))
 
 
 def option_problems(given: object) -> list[str]:
-    """What is wrong with a model's option `location`, as far as that can be told without Spark."""
+    """The problems of a model's option `location` that can be found without Spark."""
     if given in (None, ""):
         return [f"location is required: '{SCHEME}bucket/prefix' or a SQL expression for one"]
     if not isinstance(given, str):
-        return []  # which its converter tells
+        return []  # the option's converter says so
     if given.startswith(SCHEMES) and "||" in given and not _HAS_LOGIN.match(given):
         return [
             f"location {given!r} is a literal, as it starts with "
@@ -145,11 +140,11 @@ def option_problems(given: object) -> list[str]:
             "expression the texts are in quotes of their own: "
             "location=\"'s3://bucket/prefix/' || mz_now()\""
         ]
-    # What begins as a URI does is no expression.
-    known = given if _URI.match(given) else joined_texts(given, as_of=0)
+    # A text that begins as a URI is no expression.
+    location = given if _URI.match(given) else joined_texts(given, as_of=0)
     try:
-        if known is not None:
-            parse_location(known)
+        if location is not None:
+            parse_location(location)
     except ValueError as exc:
         return [f"location {exc}"]
     return []
@@ -166,7 +161,8 @@ def connection_problems(
 def named_target(
     operation: str, connections: Mapping[str, AwsConnection], name: str, location: str | None
 ) -> tuple[AwsConnection, S3Location]:
-    """What a run-operation is given. Raises ConfigError with the problems of both."""
+    """The connection and the location of a run-operation. Raises ConfigError with the problems of
+    both."""
     problems = [*connection_problems(name, connections)]
     parsed = named_location(location, problems)
     if problems or parsed is None:
@@ -175,7 +171,7 @@ def named_target(
 
 
 def named_location(location: str | None, problems: list[str]) -> S3Location | None:
-    """The location of what is there already, or None with one more of `problems`."""
+    """The location of existing objects; None, and one more of `problems`, if it is none."""
     try:
         return readable_location(location or "")
     except ValueError as exc:

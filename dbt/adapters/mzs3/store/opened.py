@@ -5,24 +5,29 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.registry import STORES
+from dbt.adapters.mzs3.store.s3 import open_bucket
 from dbt.adapters.mzs3.store.store import Store
 from dbt.adapters.mzs3.worker import worker_state
 
+if TYPE_CHECKING:
+    from dbt.adapters.mzs3.store.location import S3Location
+
+STORES: Mapping[str, Callable[[AwsConnection, str], Store]] = {
+    "s3": open_bucket,
+}
+"""What opens a bucket, by the scheme of locations. Raises S3Error for a connection with which that
+can't be done."""
 # So often boto3's chain is asked again for credentials, which may be others then.
 _RECENT_S = 60.0
 
 
 def open_store(connection: AwsConnection, location: S3Location) -> Store:
-    """The bucket of a location. Keep it for the length of a task; threads may share it.
-
-    Raises S3Error, which names the connection, for a profile, region or endpoint that does not
-    exist.
-    """
+    """The bucket of a location, for one task and all its threads. Raises S3Error, which names the
+    connection, for a profile, region or endpoint that does not exist."""
     return STORES[location.scheme](connection, location.bucket)
 
 

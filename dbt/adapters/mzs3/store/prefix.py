@@ -35,15 +35,15 @@ _PROBE = "_mzs3_"
 
 
 def probe_name() -> str:
-    """A new name, for an object or upload that only tests what S3 does."""
+    """A new name for an object or upload that only tests what the store does."""
     return f"{_PROBE}{uuid.uuid4().hex}"
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """A location and the store that it is in; its methods raise StoreError.
+    """A location and its store; the methods raise StoreError.
 
-    `properties` are those of the small objects beside the files.
+    `properties` are for the small objects beside the files.
     """
 
     store: Store
@@ -52,7 +52,7 @@ class Prefix:
 
     @property
     def permissions(self) -> str:
-        """The permissions that writing objects with these properties needs."""
+        """The permissions for writing objects with these properties."""
         more = {
             "Tagging": "s3:PutObjectTagging",
             "ACL": "s3:PutObjectAcl",
@@ -75,16 +75,16 @@ class Prefix:
         return self.location.uri_of(key)
 
     def is_probe(self, key: str) -> bool:
-        """Whether the object only tests what S3 does, for this run or another one."""
+        """Whether the object has a `probe_name`, of this run or another one."""
         return key.startswith(self.key(_PROBE))
 
     def objects(self, below: str = "") -> Iterator[ListedObject]:
-        """Every object below the location, or of those the ones whose names begin so."""
+        """The objects below the location whose names begin with `below`."""
         for page in self.store.pages(self.key(below)):
             yield from page.objects
 
     def now(self) -> int:
-        """The time in ms since the epoch by the store's clock, else by ours. It lists for that."""
+        """The time in ms since the epoch, by the store's answer to a listing or our clock."""
         page = next(self.store.pages(self.location.prefix, limit=1))
         return page.time or int(time.time() * 1000)
 
@@ -135,7 +135,7 @@ class Prefix:
 
     def abort(self, key: str, upload_id: str) -> None:
         """Abort a multipart upload, if it is still there."""
-        with contextlib.suppress(MissingError):  # another has aborted it, or it was asked twice
+        with contextlib.suppress(MissingError):  # aborted by another run, or by a first request
             self.store.abort(key, upload_id)
 
     def uploads(
@@ -147,7 +147,7 @@ class Prefix:
     ) -> Iterator[tuple[str, str]]:
         """Key and id of open uploads below the location or `prefix`, begun at this ms or before.
 
-        `of_whole_bucket` has the store list all of the bucket, as MinIO lists none by prefix.
+        With `of_whole_bucket`, the store lists all of the bucket: MinIO lists none by prefix.
         """
         below = self.location.prefix if prefix is None else prefix
         for upload in self.store.uploads("" if of_whole_bucket else below):
@@ -158,14 +158,14 @@ class Prefix:
 
 
 def _tried_again(request: Callable[..., Answer], *arguments: Any, **condition: Any) -> Answer:
-    """The answer; repeats what the store refuses because of another request for the key (409)."""
+    """The answer; repeats a request that conflicts with another one for the key (409)."""
     was_repeated = False
     attempt = 0
     while True:
         try:
             return request(*arguments, **condition)
         except StoreError as exc:
-            if was_repeated:  # then one that this answer is not about may take effect
+            if was_repeated:  # an earlier one, without an answer, may have taken effect
                 exc.retries = max(1, exc.retries)
             if not isinstance(exc, ConflictError) or attempt == _CONFLICTS:
                 raise
@@ -182,21 +182,15 @@ def map_concurrently(items: Iterable[Item], work: Callable[[Item], Answer]) -> l
 
 
 def abort_all(prefix: Prefix, uploads: Iterable[tuple[str, str]]) -> list[str]:
-    """Aborts uploads, given by key and id; returns a line for each that could not be."""
-
-    def abort(upload: tuple[str, str]) -> str | None:
-        try:
-            prefix.abort(*upload)
-        except StoreError as exc:
-            doing = f"aborting the upload of {prefix.uri_of(upload[0])}"
-            return describe(exc, doing, "s3:AbortMultipartUpload")
-        return None
-
-    return [problem for problem in map_concurrently(uploads, abort) if problem is not None]
+    """Aborts uploads, given by key and id; returns a line for each failure."""
+    return [
+        describe(exc, f"aborting the upload of {prefix.uri_of(key)}", "s3:AbortMultipartUpload")
+        for (key, _), exc in _failures(uploads, lambda upload: prefix.abort(*upload)).items()
+    ]
 
 
 def delete_all(prefix: Prefix, keys: Iterable[str]) -> list[str]:
-    """Deletes objects; returns a line for each that could not be."""
+    """Deletes objects; returns a line for each failure."""
     return [
         describe(exc, f"removing {prefix.uri_of(key)}", "s3:DeleteObject")
         for key, exc in delete_many(prefix, keys).items()
@@ -204,25 +198,32 @@ def delete_all(prefix: Prefix, keys: Iterable[str]) -> list[str]:
 
 
 def delete_many(prefix: Prefix, keys: Iterable[str]) -> dict[str, StoreError]:
-    """Deletes objects, by requests for many of them where the store has these; what failed, by
+    """Deletes objects, by requests for many of them where the store has these; the failures, by
     key. An object need not exist."""
-
-    def delete(key: str) -> StoreError | None:
-        try:
-            prefix.delete(key)
-        except StoreError as exc:
-            return exc
-        return None
-
     wanted = list(keys)
     chunks = [wanted[at : at + MAX_DELETES] for at in range(0, len(wanted), MAX_DELETES)]
-    outcomes: dict[str, StoreError | None] = {}
-    for failed in map_concurrently(chunks, prefix.store.delete_many):
-        outcomes |= failed
-    single = [key for key, exc in outcomes.items() if isinstance(exc, NotSupportedError)]
-    outcomes |= zip(single, map_concurrently(single, delete), strict=True)
-    return {key: exc for key, exc in outcomes.items() if exc is not None and not _is_gone(exc)}
+    failed: dict[str, StoreError] = {}
+    for some in map_concurrently(chunks, prefix.store.delete_many):
+        failed |= some
+    single = [key for key, exc in failed.items() if isinstance(exc, NotSupportedError)]
+    for key in single:
+        del failed[key]
+    failed |= _failures(single, prefix.delete)
+    return {
+        key: exc
+        for key, exc in failed.items()
+        if not isinstance(exc, MissingError) or isinstance(exc, MissingBucketError)
+    }
 
 
-def _is_gone(exc: StoreError) -> bool:
-    return isinstance(exc, MissingError) and not isinstance(exc, MissingBucketError)
+def _failures(items: Iterable[Item], work: Callable[[Item], object]) -> dict[Item, StoreError]:
+    """Does the work in threads; returns its failures by item."""
+
+    def attempt(item: Item) -> tuple[Item, StoreError | None]:
+        try:
+            work(item)
+        except StoreError as exc:
+            return item, exc
+        return item, None
+
+    return {item: exc for item, exc in map_concurrently(items, attempt) if exc is not None}

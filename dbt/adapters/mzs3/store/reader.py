@@ -18,9 +18,9 @@ _READ_BYTES = 1024 * 1024
 class ObjectStream:
     """One version of an object as a stream of bytes: one GET, resumed where it broke.
 
-    The version is that of `etag`, or of the first answer. `span` is the range of bytes to read,
-    as in `range`. A connection that breaks is resumed at the byte reached, at most `MAX_RESUMES`
-    times without progress. Reading raises StoreError: ReplacedError, for one, or WrongPartError.
+    The version is `etag`, or else the one that answers first. `span` is the range of bytes to
+    read, as in `range`. A connection that breaks is resumed at the byte reached, at most
+    `MAX_RESUMES` times without progress. Reading raises StoreError.
     """
 
     store: Store
@@ -31,11 +31,11 @@ class ObjectStream:
     pause: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
-        # Where reading goes on, and where it ends; without a span the first answer says that.
+        # The next byte, and the end, which without a span is in the first answer.
         self.position, self._end = self.span or (0, 0)
         self._body: Body | None = None
         self.time: int | None = None
-        """The store's, when it last answered, in ms since the epoch."""
+        """When the store last answered, by its clock, in ms since the epoch."""
 
     def read(self, size: int) -> bytes:
         """At least one byte and up to `size`; b"" at the end."""
@@ -82,7 +82,7 @@ class ObjectStream:
         answer = self.store.get(self.key, version=self.etag, span=span)
         self._body, self.time = answer.body, answer.time
         if span is None:
-            # Of later answers one may be a shorter part; then the next is asked for.
+            # A later answer may be a shorter part; another one then follows it.
             if answer.length is None:
                 self.close()
                 raise UnreadableError("the answer has no Content-Length", code="AnswerError")
