@@ -13,7 +13,7 @@ KEPT = {
     ("store.conditions", "_known"),
     ("store.conditions", "_trying"),
     ("project.staging", "_locks"),
-    ("spark.java", "_held"),
+    ("spark.java", "_in_use"),
     ("spark.interrupt", "_verdicts"),
     ("spark.remote", "_running"),
 }

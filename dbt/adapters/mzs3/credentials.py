@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
 from dbt.adapters.mzs3.options.option import masked
 from dbt.adapters.mzs3.secrets import HIDDEN, without_login
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
-from dbt.adapters.mzs3.spark.remote import shown_server, url_problem
+from dbt.adapters.mzs3.spark.remote import server_address, url_problem
 from dbt.adapters.mzs3.spark.settings import WAREHOUSE
 from dbt.adapters.mzs3.store.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.submit.options import SubmitOptions, parse_submit_options
@@ -155,7 +155,7 @@ class Mzs3Credentials(SparkCredentials):
 
     @property
     def _shown_host(self) -> str | None:
-        return self.host and (shown_server(self.host) if self.connect_server else self.host)
+        return self.host and (server_address(self.host) if self.connect_server else self.host)
 
     @property
     def type(self) -> str:

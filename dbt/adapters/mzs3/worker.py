@@ -24,7 +24,7 @@ def worker_state() -> dict[str, Any]:
     therefore an attribute of a module of its own in `sys.modules`, where each copy of the code
     finds the same one. In it are:
 
-    - `client`: the last S3 client, with its connection and its age (`store/client.py`)
+    - `stores`: the stores that were opened in the last minute (`store/opened.py`)
     - `loader`: botocore's descriptions of services (`store/client.py`)
     - `code`: the functions and classes of each kind of task, by the hash of their pickle
     - `collected`, `frozen`: when garbage was last collected in full, and whether what survived

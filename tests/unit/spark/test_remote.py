@@ -15,7 +15,7 @@ import pytest
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark import remote
-from dbt.adapters.mzs3.spark.remote import open_session, shown_server
+from dbt.adapters.mzs3.spark.remote import open_session, server_address
 from dbt.adapters.mzs3.spark.session import get_or_create
 
 grpc = pytest.importorskip("grpc")
@@ -76,8 +76,8 @@ def test_a_spark_in_the_process_may_start_once_no_session_is_open_on_a_server(
 def test_a_server_is_shown_without_what_follows_its_address() -> None:
     for address in ("sc://host", "sc://host:1", "sc://[::1]:15002", "sc://a-b.c_d:1"):
         for rest in ("", "/", "/;token=t", "/;use_ssl=true;token=a%2Fb%3D"):
-            assert shown_server(address + rest) == address
-    assert all("SECRET" not in shown_server(url) for url in MALFORMED)
+            assert server_address(address + rest) == address
+    assert all("SECRET" not in server_address(url) for url in MALFORMED)
 
 
 class Silent:

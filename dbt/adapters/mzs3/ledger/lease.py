@@ -38,7 +38,12 @@ from dbt.adapters.mzs3.ledger.cancellation import Cancellation
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_schema
-from dbt.adapters.mzs3.spark.tables import decoded, encoded, properties_sql, read_properties
+from dbt.adapters.mzs3.spark.tables import (
+    decode_property,
+    encode_property,
+    properties_sql,
+    read_properties,
+)
 from dbt.adapters.mzs3.text import operation_command
 
 try:
@@ -373,7 +378,7 @@ class LockTable:
 
     def _create(self, table: str, holder: Holder) -> None:
         values = {_TAKEN_AS: holder.token, **asdict(holder.owner)}
-        written = {key: encoded(str(value)) for key, value in values.items()}
+        written = {key: encode_property(str(value)) for key, value in values.items()}
         self._spark.sql(
             f"CREATE TABLE {table} (nothing string) USING parquet "
             f"TBLPROPERTIES {properties_sql(_PROPERTY, written)}"
@@ -384,10 +389,10 @@ class LockTable:
         if found is None:
             return None
         try:
-            values = {field.name: decoded(found[field.name]) for field in fields(Owner)}
+            values = {field.name: decode_property(found[field.name]) for field in fields(Owner)}
             pid = int(values.pop("pid"))
             # Locks of earlier versions have no token.
-            return Holder(decoded(found.get(_TAKEN_AS, "")), Owner(**values, pid=pid))
+            return Holder(decode_property(found.get(_TAKEN_AS, "")), Owner(**values, pid=pid))
         except (KeyError, ValueError):
             return UNKNOWN
 

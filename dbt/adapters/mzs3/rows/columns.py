@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.formats.write.format import (
 )
 from dbt.adapters.mzs3.names import namesakes, shown_namesakes
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain, readable
-from dbt.adapters.mzs3.spark.sql import field_sql, shown_name, text_sql
+from dbt.adapters.mzs3.spark.sql import field_sql, message_name, text_sql
 from dbt.adapters.mzs3.types.calendar import DAY
 from dbt.adapters.mzs3.types.table import type_named
 
@@ -171,7 +171,7 @@ def _of_no_python_type(spark: SparkSession, query: str, failure: Exception) -> l
     except SPARK_FAILURES:
         return []  # the first failure is the one to tell
     return [
-        f"column {shown_name(name)} has the type {kind}, of which neither an export nor a shard "
+        f"column {message_name(name)} has the type {kind}, of which neither an export nor a shard "
         "can hold the digits behind the microsecond; select it as a string, or as the type "
         "without a precision"
         for name, kind, *_ in columns
@@ -188,7 +188,7 @@ def column_problems(schema: T.StructType, file_format: ExportFormat | None = Non
     """Everything in the columns that can't be exported, at all or in this format."""
     if not schema.fields:
         return ["the query has no columns"]
-    parts = [part for f in schema.fields for part in _with_inner(shown_name(f.name), f.dataType)]
+    parts = [part for f in schema.fields for part in _with_inner(message_name(f.name), f.dataType)]
     problems = [problem for path, kind in parts for problem in _problems(path, kind)]
     if file_format is not None:
         types = [(path, kind.simpleString()) for path, kind in parts]
@@ -247,7 +247,7 @@ def _with_inner(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType]]
         yield from _with_inner(f"{path}.value", kind.valueType)
     elif isinstance(kind, T.StructType):
         for field in kind.fields:
-            yield from _with_inner(f"{path}.{shown_name(field.name)}", field.dataType)
+            yield from _with_inner(f"{path}.{message_name(field.name)}", field.dataType)
 
 
 def _problems(path: str, kind: T.DataType) -> Iterator[str]:

@@ -25,7 +25,13 @@ from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, fetch_objects, fo
 from dbt.adapters.mzs3.source.large_objects import LargeObject, large_objects, rows_in_ranges
 from dbt.adapters.mzs3.source.report import IngestReport, objects_hint, reset_hint
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
-from dbt.adapters.mzs3.spark.frames import FEW, default_parallelism, first_row, held, totals
+from dbt.adapters.mzs3.spark.frames import (
+    FEW,
+    default_parallelism,
+    first_row,
+    reusable_rows,
+    totals,
+)
 from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
 
@@ -171,7 +177,7 @@ class EpochRows:
         columns = (F.expr(text) for text in (*_COUNTS, reason))
         counts = stored.groupBy(F.expr("_mz_object AS object")).agg(*columns)
         both = self.plan.join(counts, "object", "full")
-        with held(both, few=self.are_few) as (per_object, on_driver):
+        with reusable_rows(both, few=self.are_few) as (per_object, on_driver):
             found = totals(per_object, _TOTALS, few=on_driver)
             wrong = found.pop("wrong")
             if (there := found.pop("written")) != written_rows:

@@ -25,7 +25,12 @@ from dbt.adapters.mzs3.source.purify import PinnedDefinition
 from dbt.adapters.mzs3.source.report import reset_hint
 from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.spark.sql import DELTA, ICEBERG, PARQUET, quote_schema
-from dbt.adapters.mzs3.spark.tables import decoded, encoded, properties_sql, read_properties
+from dbt.adapters.mzs3.spark.tables import (
+    decode_property,
+    encode_property,
+    properties_sql,
+    read_properties,
+)
 
 _LEDGER_DDL = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_COLUMNS.items())
 
@@ -93,7 +98,7 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
     stored = _stored_as(definition, of_table)
     reset = reset_hint(source)
     try:
-        text = decoded("".join(parts[number] for number in sorted(parts, key=int)))
+        text = decode_property("".join(parts[number] for number in sorted(parts, key=int)))
         pinned = PinnedDefinition.from_json(text)
     except ValueError as exc:
         raise SourceError(
@@ -134,7 +139,7 @@ def stored_relations(spark: SparkSession, definition: SourceDefinition) -> Sourc
 
 def _table_properties(definition: SourceDefinition, file_format: str) -> dict[str, str]:
     """What a table of the source says of itself."""
-    of_table = {_FORMAT: file_format, _SOURCE: encoded(definition.name)}
+    of_table = {_FORMAT: file_format, _SOURCE: encode_property(definition.name)}
     return {f"{TABLE_PROPERTY}{key}": value for key, value in of_table.items()}
 
 
@@ -150,7 +155,7 @@ def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> Sou
     named = definition.relations
     generations = (of_table.get(key, "") for key in (_GENERATION, _ROWS_GENERATION))
     stored = named.stored_as(of_table.get(_FORMAT, PARQUET), *generations)
-    owner = decoded(of_table[_SOURCE]) if _SOURCE in of_table else definition.name
+    owner = decode_property(of_table[_SOURCE]) if _SOURCE in of_table else definition.name
     if owner != definition.name:
         rows = named.shown("__rows")
         raise SourceError(
@@ -182,7 +187,7 @@ def make_relations(
     """
     if tables is not None and tables.pinned is not None and not tables.has_owner:
         # Those of earlier versions do not name their source.
-        given = properties_sql(TABLE_PROPERTY, {_SOURCE: encoded(definition.name)})
+        given = properties_sql(TABLE_PROPERTY, {_SOURCE: encode_property(definition.name)})
         kind = kind_of(tables.relations)
         spark.sql(f"ALTER {kind} {definition.relations.rows} SET TBLPROPERTIES {given}")
     views = _own_views(spark, definition)
@@ -226,7 +231,7 @@ def _make_tables(
     elif relations.has_transactions and read_properties(spark, named.rows, "") is None:
         # What is left of those before is never theirs, nor what is still written to them.
         relations = relations.with_new_rows()
-    stored = encoded(pinned.to_json())
+    stored = encode_property(pinned.to_json())
     starts = range(0, len(stored), PROPERTY_LENGTH)
     parts = {
         f"{PINNED_PROPERTY}{n}": stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)

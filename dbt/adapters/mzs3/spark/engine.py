@@ -25,7 +25,7 @@ _PLAN_CACHE = "spark.connect.session.planCache.enabled"
 
 
 class Engine:
-    """What differs between the two; all else of Spark is asked of the session."""
+    """All that differs between the two; everything else is done with the session alone."""
 
     writes_files = False
     """Whether `write_parquet` takes no job."""
@@ -35,8 +35,8 @@ class Engine:
         raise NotImplementedError
 
     def keep_plans_secret(self, session: SparkSession) -> None:
-        """From now on no log shows the functions in the session's plans: those of our tasks carry
-        what they need of a connection, keys included. Raises SparkJobError."""
+        """Keeps the functions in the session's plans out of all logs from now on: those of our
+        tasks have the keys of a connection in them. Raises SparkJobError."""
 
     def driver_address(self, session: SparkSession) -> tuple[str, str] | None:
         """The host under which workers reach this process, and the one to which it binds; None
@@ -67,7 +67,7 @@ class Engine:
 
 
 class LocalEngine(Engine):
-    """Spark in this process: it ends with that, or for a session that needs other settings."""
+    """Spark in this process, which ends with it, or for a session with other settings."""
 
     writes_files = True
 
@@ -101,8 +101,8 @@ class LocalEngine(Engine):
         return int(given or session.sparkContext.defaultParallelism)
 
     def write_parquet(self, session: SparkSession, folder: str, rows: pa.Table) -> None:
-        """By this process, through Hadoop's file systems with the session's settings: a job takes
-        longer. Raises JavaError."""
+        """By this process, through Hadoop's file systems, as a job takes longer. Raises
+        JavaError."""
         content = pa.BufferOutputStream()
         pq.write_table(rows, content)
         path_of = getattr(session.sparkContext._jvm, "org.apache.hadoop.fs.Path")

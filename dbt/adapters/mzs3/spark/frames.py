@@ -1,4 +1,4 @@
-"""DataFrames: kept while they are read again, aggregated, and counted while they are written."""
+"""DataFrames: kept for several reads, aggregated, and counted while they are written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEW = 10_000
 
 
 def default_parallelism(spark: SparkSession) -> int:
-    """How many tasks the cluster runs at once, as far as Spark says."""
+    """As an Engine's."""
     return engine_of(spark).default_parallelism(spark)
 
 
@@ -39,12 +39,12 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 @contextmanager
-def held(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, bool]]:
-    """The frame, and whether its rows are in the driver's memory.
+def reusable_rows(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, bool]]:
+    """A frame with the same rows for several reads, and whether these are in the driver's memory.
 
-    Where `few` rows are expected, they are collected, and the frame is of those: Spark then need
-    not plan it anew whenever a table that it reads is written, and filters it without a job. Where
-    there are more than `FEW`, it is computed a second time, and persisted inside the block.
+    If `few` rows are expected, they are collected: Spark then need not plan the frame anew when a
+    table that it reads is written, and filters it without a job. If there are more than `FEW`, the
+    frame is computed a second time, and persisted inside the block.
     """
     collected = frame.limit(FEW + 1).toArrow() if few else None
     if collected is None or collected.num_rows > FEW:
@@ -55,7 +55,7 @@ def held(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, bool]]:
 
 
 def totals(rows: DataFrame, columns: Iterable[str], *, few: bool) -> dict[str, Any]:
-    """The aggregates of all rows, by their names; a `few` are not worth more than one task."""
+    """The aggregates of all rows, by their names; in one task if there are `few`."""
     return dict(first_row((rows.coalesce(1) if few else rows).selectExpr(*columns)).asDict())
 
 
@@ -77,7 +77,7 @@ def observed(counted: Observation, wait_s: float = 60.0) -> Mapping[str, Any]:
     def ask() -> None:
         try:
             answer.set_result(counted.get)
-        except Exception as exc:  # noqa: BLE001 - it is raised again where it is waited for
+        except Exception as exc:  # noqa: BLE001 - raised again by `result`
             answer.set_exception(exc)
 
     threading.Thread(target=ask, daemon=True).start()

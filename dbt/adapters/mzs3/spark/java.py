@@ -1,5 +1,8 @@
-"""The Java process that we start for Spark: who uses it, whether one with other settings may
-replace it (docs/decisions/0038-spark-is-begun-anew.md), and where it writes."""
+"""The Java process that we start for Spark: its users, its settings, its end and its output.
+
+One with other settings replaces it where that is possible
+(docs/decisions/0038-spark-is-begun-anew.md).
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _END_S = 60
-# A name, which decides nothing of what Spark does.
+# What Spark does does not depend on it.
 _NAME = "spark.app.name"
-# Any other setting may hold a key, or a password, whatever its name.
-_SHOWN = re.compile(
+# Settings without secrets; any other may have a key or a password, whatever its name.
+_PUBLIC = re.compile(
     r"spark\.(master|submit\.deployMode|sql\.(warehouse\.dir|catalogImplementation|extensions)"
     r"|(driver|executor)\.(memory|memoryOverhead|cores|instances))"
 )
@@ -39,11 +42,11 @@ LOG_FILE = "spark.log"
 _MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
 
 lock = threading.RLock()
-"""To be held from `reuse_or_end` to `hold`."""
-# By their ids.
-_held: WeakValueDictionary[int, SparkSession] = WeakValueDictionary()
+"""Callers hold it from `reuse_or_end` to `hold`."""
+# The open sessions, by their ids.
+_in_use: WeakValueDictionary[int, SparkSession] = WeakValueDictionary()
 _started: _Started | None = None
-# Where the next Java process writes: None is this process's console.
+# For the output of the next Java process: None is this process's console.
 _output: Path | int | None = None
 
 
@@ -53,60 +56,60 @@ class _Started:
 
     gateway: Any
     process: int
-    """Of the Python that has started it: a fork of that inherits this object."""
+    """The id of the Python process that started it; a fork of that inherits this object."""
     session: SparkSession | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def record_launch(gateway: Any) -> None:
-    """This Java process runs for Spark. It is ours to end, unless it was running before."""
+    """Notes the Java process of Spark, which we may end unless it was running before."""
     global _started
     _started = _Started(gateway, os.getpid()) if gateway.proc is not None else None
 
 
 def record_session(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Spark runs with these settings now, and is ours if its Java process is."""
+    """Notes the settings of the Spark that runs; it is ours if its Java process is."""
     global _started
     _started = _started and replace(_started, session=session, settings=settings)
 
 
-def _own() -> _Started | None:
-    """The Spark that runs, if it is ours; one that a host program started after ours is not."""
+def _our_spark() -> _Started | None:
+    """The Spark that runs, if we and no host program started it."""
     running = SparkSession._instantiatedSession
     is_ours = _started is not None and running is not None and _started.session is running
     return _started if is_ours else None
 
 
 def hold(session: SparkSession) -> SparkSession:
-    """The session, whose Spark is not replaced until the session is released or lost."""
-    _held[id(session)] = session
+    """The session; its Spark is not replaced until it is released or lost."""
+    _in_use[id(session)] = session
     return session
 
 
 def release(session: SparkSession) -> None:
-    """The session is not used any more; safe to repeat."""
-    _held.pop(id(session), None)
+    """Lets the Spark of the session be replaced; safe to repeat."""
+    _in_use.pop(id(session), None)
 
 
 def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSession | None:
-    """The Spark that runs in this process, if it has the wanted settings, or can be given them
+    """The Spark that runs in this process, if it has the wanted settings or they can be changed
     while it runs; None where a new one may start.
 
-    Our Spark, with its Java process, is ended for that unless a session is held. The host
-    program's is never ended: it must have the settings of the profile itself (`given`), and need
-    not have what we add to them (`wanted`). Raises SparkJobError with all settings that differ.
+    Our Spark is ended for a new one, with its Java process, unless a session is held. The host
+    program's is never ended: it must have the settings of the profile (`given`), but not those
+    that we add (`wanted`). Raises SparkJobError with all settings that differ.
     """
-    _end_remains()
+    _end_leftovers()
     running = SparkSession._instantiatedSession
     if running is None or running._sc._jsc is None:
         return None
-    if ours := _own():
-        other = _fixed(running, ours.settings, wanted)
+    if ours := _our_spark():
+        other = _unchangeable(running, ours.settings, wanted)
     else:
-        other = _fixed(running, {key: _value(running.conf, key) for key in given}, given)
+        other = _unchangeable(running, {key: _value(running.conf, key) for key in given}, given)
     if not other:
         return running
-    if ours and not _held:
+    if ours and not _in_use:
         _logger.debug("Spark is begun anew, as other settings are asked for: %s", ", ".join(other))
         end()
         return None
@@ -125,7 +128,7 @@ def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSe
     # Settings that we derive from others are listed only if no others differ.
     listed = {key: both for key, both in other.items() if key in given or key not in wanted}
     lines = "".join(
-        f"  - {key}: {_shown(key, now)} now, {_shown(key, then)} wanted\n"
+        f"  - {key}: {_masked(key, now)} now, {_masked(key, then)} wanted\n"
         for key, (now, then) in (listed or other).items()
     )
     raise SparkJobError(
@@ -134,9 +137,9 @@ def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSe
     )
 
 
-def _end_remains() -> None:
-    """Ends our Java process where no Spark runs in it any more, as it keeps the settings that it
-    was started with; forgets one that has died, as for want of memory."""
+def _end_leftovers() -> None:
+    """Ends our Java process if no Spark runs in it any more: it keeps the settings of its start.
+    Forgets one that has died, as for want of memory."""
     if _started is None:
         return
     if _started.process != os.getpid():
@@ -152,22 +155,23 @@ def _end_remains() -> None:
 
 
 def unset_others(session: SparkSession, wanted: Mapping[str, str]) -> None:
-    """The session gets Spark's defaults for what our Spark was started with, and is not wanted."""
-    if ours := _own():
+    """Resets those settings of the session with which our Spark was started, and that are not
+    wanted."""
+    if ours := _our_spark():
         for key in {*ours.settings} - {*wanted}:
             if _may_unset(session.conf, key):
                 session.conf.unset(key)
 
 
-def _fixed(
+def _unchangeable(
     running: SparkSession, has: Mapping[str, str | None], wanted: Mapping[str, str]
 ) -> dict[str, tuple[str | None, str | None]]:
-    """The settings that differ and can't be changed while Spark runs, each with the value that it
-    has and the one that is wanted."""
+    """The settings that differ and can't be changed while Spark runs, with their present and their
+    wanted values."""
     differ = {
         key: (has.get(key), wanted.get(key))
         for key in sorted({*has} | {*wanted})
-        if key != _NAME and _compared(has.get(key)) != _compared(wanted.get(key))
+        if key != _NAME and _normalized(has.get(key)) != _normalized(wanted.get(key))
     }
     if not differ:
         return differ
@@ -183,7 +187,7 @@ def _may_unset(conf: RuntimeConfig, key: str) -> bool:
     return conf.isModifiable(key) or key.startswith("spark.sql.catalog.")
 
 
-def _compared(value: str | None) -> str | None:
+def _normalized(value: str | None) -> str | None:
     return value and value.removeprefix("file://").removeprefix("file:")
 
 
@@ -195,14 +199,14 @@ def _value(conf: RuntimeConfig, key: str) -> str | None:
     return value
 
 
-def _shown(key: str, value: str | None) -> str:
+def _masked(key: str, value: str | None) -> str:
     if value is None:
         return "not set"
-    return without_login(value) if _SHOWN.fullmatch(key) else HIDDEN
+    return without_login(value) if _PUBLIC.fullmatch(key) else HIDDEN
 
 
 def end() -> None:
-    """Ends our Spark and its Java process, of which settings such as its memory are."""
+    """Ends our Spark and its Java process, which has settings such as the memory."""
     global _started
     from pyspark import SparkContext
 
@@ -229,14 +233,14 @@ def end() -> None:
 
 
 def write_output_to(folder: Path | None) -> None:
-    """The Java process that is started next appends to `spark.log` in this folder; None discards
-    its output. Without a call, it has the console of this process."""
+    """Has the next Java process write to `spark.log` in this folder, or nowhere (None), instead of
+    to the console."""
     global _output
     _output = subprocess.DEVNULL if folder is None else folder.absolute() / LOG_FILE
 
 
 def output_hint() -> str:
-    """Where users find the output of the Java process, in words."""
+    """Says where users find the output of the Java process."""
     if _output is None:
         return "the output of Spark above"
     if not isinstance(_output, Path):
@@ -247,7 +251,7 @@ def output_hint() -> str:
 
 @contextmanager
 def java_output() -> Iterator[IO[bytes] | int | None]:
-    """What Popen takes; None, for the console, also where the file can't be written."""
+    """The output for Popen; None, the console, also where the file can't be written."""
     if not isinstance(_output, Path):
         yield _output
         return

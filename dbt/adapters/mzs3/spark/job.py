@@ -57,8 +57,8 @@ Tell = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A function of ours and its arguments; when it runs, the session comes before them, and after
-    them what `takes` names: `cancelled`, a threading.Event, and `tell`.
+    """A function of ours and its arguments. `run` adds the session before them, and after them
+    those that `takes` names: `cancelled`, a threading.Event, and `tell`.
 
     The call and its result can be pickled, and the function's module does not import dbt.
     """
@@ -69,16 +69,15 @@ class Call(Generic[T]):
 
     def run(self, spark: SparkSession, cancelled: threading.Event, tell: Tell) -> T:
         """Calls the function in this process."""
-        offered = {"cancelled": cancelled, "tell": tell}
-        taken = {name: offered[name] for name in self.takes}
-        return self.function(spark, **self.arguments, **taken)
+        extra = {"cancelled": cancelled, "tell": tell}
+        return self.function(spark, **self.arguments, **{name: extra[name] for name in self.takes})
 
 
 def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[str, Any]) -> Any:
     """Runs Python source; returns its global `result`, or None.
 
-    `name` is the file that tracebacks show. Raises Mzs3Errors of the code as they are, and else a
-    SparkJobError that names the line and what happened there.
+    `name` is the file in tracebacks. Raises the code's own Mzs3Errors, and for other failures a
+    SparkJobError, which names the line.
     """
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     scope = {"__name__": "__dbt_job__", "__file__": name, "spark": spark, **extra_globals}
@@ -104,18 +103,18 @@ def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[st
 
 
 def ship_executor_code() -> None:
-    """From now on, cloudpickle sends the code of the executor layer by value."""
+    """Has cloudpickle send the code of the executor layer by value."""
     for name in SHIPPED:
         module = importlib.import_module(f"dbt.adapters.mzs3.{name}")
         cloudpickle.register_pickle_by_value(module)
 
 
 def shipped(make: Callable[P, OnBatches], *arguments: P.args, **named: P.kwargs) -> OnBatches:
-    """A function for `mapInArrow`: the one that `make`, of the executor layer, returns for the
-    arguments. Workers call `make`.
+    """The function that `make`, of the executor layer, returns for the arguments, for
+    `mapInArrow`; `make` runs in the workers.
 
-    Its code, and that of the arguments, is pickled once in this process and unpickled once in a
-    worker, with one set of globals: pickling it takes as long as exporting thousands of rows.
+    The code is pickled once in this process, and unpickled once in a worker: pickling it takes as
+    long as exporting thousands of rows.
     """
     pickled = io.BytesIO()
     pickler = _ByName(pickled)
@@ -141,7 +140,7 @@ class _ByName(pickle.Pickler):
         self.names: set[tuple[str, str]] = set()
 
     def reducer_override(self, value: Any) -> Any:
-        """Called by pickle for each value, which is then reduced by default."""
+        """Called by pickle for each value; leaves the pickling to it."""
         if isinstance(value, type | FunctionType) and _is_shipped(value.__module__):
             self.names.add((value.__module__, value.__qualname__))
         return NotImplemented

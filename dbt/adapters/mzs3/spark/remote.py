@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
     from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
-# Narrower than PySpark's own, whose errors quote what they don't take, and so a token.
+# Stricter than PySpark, whose errors quote the URL, and so a token in it.
 _ADDRESS = re.compile(r"sc://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?(?=/|\Z)")
 _REST = re.compile(r"/?(?:(?<=/)(?:;[\w.-]+=[^\s;=/?#]*)+)?")
 
@@ -71,7 +71,7 @@ class RunningTasks:
         operation_id: str | None,
         done: bool,
     ) -> None:
-        """The client has progress of an operation: this is a ProgressHandler of PySpark."""
+        """As a ProgressHandler of PySpark, which gives it the progress of an operation."""
         with self._lock:
             if done:
                 self._operations.pop(operation_id, None)
@@ -99,7 +99,7 @@ class RunningTasks:
         return sum(inflight for _, inflight in self._reported())
 
     def _not_skipped(self, stages: list[StageInfo], inflight_tasks: int) -> list[StageInfo]:
-        """The stages without those that Spark skips, which the server reports like waiting ones.
+        """The stages without skipped ones, which the server reports like waiting ones.
 
         Stages begin in the order of their numbers. So a stage without an ended task is skipped if
         a later one has begun, unless a task runs that can belong to no other stage.
@@ -118,8 +118,8 @@ class RunningTasks:
 
 
 class _OwnTasks:
-    """The tasks of all sessions of this process, as a Scheduler for the watchdog, which does not
-    see what others run on the same server: work that waits behind theirs waits."""
+    """The tasks of all sessions of this process, as a Scheduler. Other processes use the server
+    too: work that waits for theirs counts as waiting."""
 
     def waiting(self) -> dict[Hashable, int]:
         return {stage: ended for one in _all_tasks() for stage, ended in one.waiting().items()}
@@ -139,10 +139,10 @@ def _all_tasks() -> list[RunningTasks]:
 def open_session(
     server: str, parameters: Mapping[str, str], executor_timeout: int
 ) -> SparkSession:
-    """A session as `engine.open_session` says."""
+    """As `engine.open_session`."""
     if problem := url_problem(server):
         raise SparkJobError(problem)
-    address = shown_server(server)
+    address = server_address(server)
     quieten_pyspark()
     try:
         _import_client()
@@ -185,7 +185,8 @@ def open_session(
 
 
 def _configure(session: SparkSession, parameters: Mapping[str, str]) -> None:
-    """Sets those that can be set at run time, by two requests; PySpark makes two for each."""
+    """Sets the parameters that can be set at run time, by two requests; PySpark makes two for each
+    of them."""
     from pyspark.sql.connect.proto import ConfigRequest, KeyValue
 
     request = ConfigRequest.IsModifiable(keys=[*parameters])
@@ -207,7 +208,7 @@ def _tls_hint(builder: DefaultChannelBuilder) -> str:
 
 
 def _channel_builder(server: str) -> DefaultChannelBuilder:
-    """PySpark's, with limits for a server that does not answer."""
+    """PySpark's, with time limits for a server that does not answer."""
     from grpc import UnaryUnaryClientInterceptor
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
@@ -226,22 +227,23 @@ def _channel_builder(server: str) -> DefaultChannelBuilder:
 
 
 def url_problem(url: str) -> str | None:
-    """Why a text is not the URL of a server, or None. It is not quoted, as it may hold a token."""
-    if (address := _ADDRESS.match(url)) is None:
-        wrong = "an address has no user and no ?, and a / before the first ;"
-    elif _REST.fullmatch(url, address.end()) is None:
-        wrong = "what follows the address is ;key=value, with values percent-encoded: / as %2F"
-        wrong += " and = as %3D"
-    else:
-        return None
+    """Why a text is not the URL of a server, or None; without the text, which may have a token."""
+    wrong = "an address has no user and no ?, and a / before the first ;"
+    if (address := _ADDRESS.match(url)) is not None:
+        if _REST.fullmatch(url, address.end()) is not None:
+            return None
+        wrong = (
+            "what follows the address is ;key=value, with values percent-encoded: / as %2F and = "
+            "as %3D"
+        )
     return (
         "method: connect needs host: sc://HOST:PORT, with what the server needs behind it, such "
         f"as sc://HOST:PORT/;use_ssl=true;token=TOKEN; {wrong}"
     )
 
 
-def shown_server(url: str) -> str:
-    """The URL of a server up to its address, without what follows, such as a token."""
+def server_address(url: str) -> str:
+    """The URL of a server without its options, such as a token."""
     address = _ADDRESS.match(url)
     return address[0] if address else f"sc://{HIDDEN}"
 
@@ -249,7 +251,7 @@ def shown_server(url: str) -> str:
 def _import_client() -> None:
     with _lock:
         homeless = is_remote_only() and "SPARK_HOME" not in os.environ
-        if homeless:  # which makes pyspark-client 4.2 end the process when it is imported
+        if homeless:  # then pyspark-client 4.2 would end the process when it is imported
             os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
         try:
             importlib.import_module("pyspark.sql.connect.session")
@@ -259,10 +261,10 @@ def _import_client() -> None:
 
 
 def _limit_retries(session: SparkSession, **limits: Any) -> None:
-    """The client sends a request again that often, at most, to a server that does not answer."""
+    """Limits how often the client repeats a request to a server that does not answer."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    # PySpark has no public setting for it; a client that is built otherwise keeps its own.
+    # PySpark has no public setting for this; a client that is built otherwise keeps its limits.
     with suppress(AttributeError, TypeError):
         session.client.set_retry_policies([DefaultPolicy(**limits)])
 
@@ -281,15 +283,13 @@ def tasks_of(session: SparkSession) -> tuple[int, int] | None:
 
 
 def _connect(session: SparkSession) -> ConnectSession:
-    """The session, with its own type: PySpark gives the two the same interface and no base."""
+    """The session with its own type, which has no base in common with that of a local session."""
     return cast("ConnectSession", session)
 
 
 def allow_local_spark() -> None:
-    """Lets PySpark start a Spark in this process, unless a session is open on a server.
-
-    Called before that start and not at the end of a session, as the next one may be opening.
-    """
+    """Lets PySpark start a Spark in this process, unless a session is open on a server. To be
+    called before the start: at the end of a session the next one may be opening."""
     with _lock:
         if not _running and os.environ.get(_MODE) == _OURS:
             del os.environ[_MODE]

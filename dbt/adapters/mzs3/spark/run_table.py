@@ -20,36 +20,36 @@ _PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
 class RunTable:
     """A table of the schema (`schema` or `catalog.schema`), with columns in Arrow's types.
 
-    Creating this object creates a missing table: at the beginning of a run, as a user who presses
-    Ctrl-C waits for its end. Raises what Spark raises, and SparkJobError where the name is that of
-    something else.
+    The constructor creates a missing table: at the beginning of a run, as a user who presses
+    Ctrl-C waits for the end. Raises Spark's failures, and SparkJobError if another relation has
+    the name.
     """
 
     def __init__(
         self, spark: SparkSession, schema: str, name: str, columns: pa.Schema, comment: str
     ) -> None:
         self._spark = spark
-        self._shown = f"{schema}.{name}"
+        self._name = f"{schema}.{name}"
         self._table = qualified_name(schema, name)
         self._location = self._find_or_make(columns, comment)
 
     def append(self, rows: pa.Table, at: int) -> None:
-        """Adds rows of a run that began `at`, in ms since the epoch; for any thread.
+        """Adds the rows of a run that began `at`, in ms since the epoch; for any thread.
 
-        They are a partition of their own, `day` (UTC) and `run`, which becomes visible atomically,
-        by the metastore. Raises what Spark raises.
+        They are a partition of their own, `day` (UTC) and `run`, which the metastore makes visible
+        atomically. Raises Spark's failures.
         """
         day = datetime.fromtimestamp(at / 1000, tz=timezone.utc).date().isoformat()
         run = uuid.uuid4().hex
-        # Not INSERT: concurrent ones share a folder for unfinished files, which the first that
-        # commits removes.
+        # Not by INSERT: the first of concurrent ones that commits removes the unfinished files of
+        # the others.
         folder = f"{self._location}/day={day}/run={run}"
         engine_of(self._spark).write_parquet(self._spark, folder, rows)
         added = f"ADD PARTITION (day = '{day}', run = '{run}')"
         self._spark.sql(f"ALTER TABLE {self._table} {added}")
 
     def _find_or_make(self, columns: pa.Schema, comment: str) -> str:
-        """The folder of the table's files; a missing table is created."""
+        """The folder of the table's files; creates a missing table."""
         describe = f"DESCRIBE TABLE EXTENDED {self._table}"
         try:
             described = self._spark.sql(describe).collect()
@@ -63,7 +63,7 @@ class RunTable:
         partitions = names.index(_PARTITIONS) + 2 if _PARTITIONS in names else len(names)
         if not places or names[partitions : partitions + 2] != ["day", "run"]:
             raise SparkJobError(
-                f"{self._shown} is not the table that dbt-mzs3 makes under this name; rename or "
+                f"{self._name} is not the table that dbt-mzs3 makes under this name; rename or "
                 "drop it, and the next run makes the table"
             )
         return str(places[-1])
@@ -78,6 +78,6 @@ class RunTable:
                 f"USING parquet PARTITIONED BY (day, run) COMMENT '{comment} (dbt-mzs3)'"
             )
         except PySparkException:
-            # Another run may have created it in the meantime, and added a partition.
+            # Another run may have created the table meanwhile.
             if not self._spark.catalog.tableExists(self._table):
                 raise

@@ -35,16 +35,16 @@ from dbt.adapters.mzs3.spark.settings import (
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-# What is raised by a Spark that has other classes.
+# What a version of Spark with other classes raises.
 _OTHER_SPARK = (JavaError, AttributeError, TypeError)
 
 
 def get_or_create(parameters: Mapping[str, str], folder: Path | None = None) -> SparkSession:
-    """The process's Spark session, with these parameters; relative paths start at `folder`, or
-    at the current directory.
+    """The process's Spark session with these parameters; for any thread. Relative paths start at
+    `folder`, or at the current directory.
 
-    A Spark that runs is reused or ended, as `java.reuse_or_end` says. For any thread. Raises
-    SparkJobError when Spark can't start, or has other settings.
+    `java.reuse_or_end` says what happens to a Spark that runs. Raises SparkJobError when Spark
+    can't start, or has other settings.
     """
     if is_remote_only():
         raise SparkJobError(
@@ -72,12 +72,11 @@ def isolated_session(
     executor_timeout: int = EXECUTOR_TIMEOUT_S,
     folder: Path | None = None,
 ) -> SparkSession:
-    """A new session on the Spark of `get_or_create`, which is not ended until the session is
-    closed or lost; with those parameters that can be set at run time.
+    """A new session on the Spark of `get_or_create`, with the parameters that can be set at run
+    time. Spark does not end until the session is closed or lost.
 
     Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit. Raises
-    SparkJobError as `get_or_create` does, and where the cluster can't take executors of the size
-    that Spark asks for.
+    SparkJobError as `get_or_create` does, and where no worker can take an executor.
     """
     with java.lock:
         session = java.hold(get_or_create(parameters, folder).newSession())
@@ -91,7 +90,7 @@ def isolated_session(
 def configure(
     session: SparkSession, parameters: Mapping[str, str], executor_timeout: int
 ) -> SparkSession:
-    """The new session, with those parameters that can be set at run time."""
+    """Sets the parameters of the new session that can be set at run time, and returns it."""
     scheduler = LocalScheduler(session)
     if executor_timeout > 0 and not scheduler.is_alone:
         require_capacity(session)
@@ -105,8 +104,8 @@ def configure(
 
 
 def quieten_pyspark() -> None:
-    """Has PySpark log no stack traces of failed queries, which dbt reports itself, and give no
-    warning of pandas 3, with which our tests run."""
+    """Turns off PySpark's log of failed queries, which dbt reports, and its warning of pandas 3,
+    with which our tests run."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     message = "PySpark does not yet fully support pandas >= 3"
@@ -195,11 +194,11 @@ class Size(NamedTuple):
 
 
 def require_capacity(spark: SparkSession) -> None:
-    """Raises SparkJobError where no worker of a standalone cluster can ever take an executor, as
-    Spark would wait for a larger worker for ever.
+    """Raises SparkJobError where no worker of a standalone cluster can take an executor: Spark
+    would wait for a larger worker for ever.
 
-    Checks no other clusters: YARN refuses such executors itself, and on Kubernetes a node for them
-    may be on its way; nor one with a second master, or one that has no worker yet.
+    Checks no cluster with a second master, or without workers, and no other kind: YARN refuses
+    such executors itself, and Kubernetes may be starting a node for them.
     """
     context = spark.sparkContext
     master = str(context.master)
@@ -216,7 +215,7 @@ def require_capacity(spark: SparkSession) -> None:
 
 
 def lack_of_capacity(needed: Size, workers: Sequence[Size]) -> str | None:
-    """The request and what workers have, in words; None if one fits, or if there is none."""
+    """Why no worker can take an executor; None if one can, or if there are no workers."""
     if not workers or any(w.memory >= needed.memory and w.cores >= needed.cores for w in workers):
         return None
     offered = ", ".join(f"{w.memory} MB and {w.cores} core(s)" for w in sorted(set(workers))[-3:])

@@ -30,7 +30,7 @@ DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     # Spark's progress bar and dbt's log would write over each other.
     "spark.ui.showConsoleProgress": "false",
-    # Else `${...}` in any text or name is replaced (docs/decisions/0005-no-substitution.md).
+    # Spark would replace `${...}` in any text or name (docs/decisions/0005-no-substitution.md).
     "spark.sql.variable.substitute": "false",
 }
 
@@ -38,10 +38,9 @@ _ICEBERG_CATALOG = re.compile(r"spark\.sql\.catalog\.\w+")
 
 
 def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The parameters, completed with paths for the warehouse, `.spark` below `folder` by default,
-    and beside it the metastore and Derby's log.
-
-    A metastore or a Spark configuration of the user's own is left alone.
+    """The parameters, with paths for the warehouse (by default `.spark` below `folder`), and next
+    to it the metastore and Derby's log; unless the user has a metastore, or a configuration of
+    Spark, of their own.
     """
     placed = dict(parameters)
     is_elsewhere = _configured_elsewhere()
@@ -97,9 +96,8 @@ def _configured_elsewhere() -> bool:
 def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
     """The parameters, with our defaults for those that are not given.
 
-    A catalog of Iceberg would cache tables in each session, and each connection has a session of
-    its own, which would not see the changes of others. Delta's parser of statements does not know
-    how Spark 4.1 passes their parameters.
+    A catalog of Iceberg caches tables in each session, which would not see the changes of other
+    connections. Delta's parser does not know how Spark 4.1 passes parameters of statements.
     """
     by_format = {
         f"{key}.cache-enabled": "false"
@@ -112,10 +110,10 @@ def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def try_set(conf: RuntimeConfig, key: str, value: str) -> bool:
-    """Sets what the session lets be changed, and returns whether it does.
+    """Changes the setting, if the session allows that; returns whether it does.
 
-    `isModifiable` is false also for a setting that no class of Spark declares, such as a
-    catalog's, and which a session takes all the same.
+    `isModifiable` is false also for settings that no class of Spark declares, such as a catalog's;
+    a session takes these all the same.
     """
     is_modifiable = conf.isModifiable(key)
     if not is_modifiable and not key.startswith("spark.sql."):
@@ -131,8 +129,8 @@ def try_set(conf: RuntimeConfig, key: str, value: str) -> bool:
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Inside the block the session has these settings, as far as `try_set` can set them; after it
-    the user's."""
+    """Gives the session these settings inside the block, as far as `try_set` can, and afterwards
+    the earlier ones."""
     conf, before = spark.conf, {}
     try:
         for key, value in values.items():
@@ -141,7 +139,7 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
                 before[key] = old
         yield
     finally:
-        # A session that takes no setting has ended, and the block has failed with that.
+        # A session that takes no setting has ended, and so the block has failed.
         with suppress(*SPARK_FAILURES, OSError):
             for key, old in before.items():
                 if old is None:

@@ -1,4 +1,4 @@
-"""Identifiers, literals and bindings of Spark SQL; the only way of untrusted text into SQL."""
+"""Identifiers, literals and bindings of Spark SQL: only these put untrusted text into SQL."""
 
 from __future__ import annotations
 
@@ -44,22 +44,19 @@ def quote_schema(schema: str) -> str:
     return ".".join(map(quote_identifier, schema.split(".")))
 
 
-def shown_name(name: str) -> str:
+def message_name(name: str) -> str:
     """The name for a message: in backticks unless it has word characters only."""
     return name if _PLAIN.fullmatch(name) else quote_identifier(name)
 
 
 def quote_literal(text: str) -> str:
-    """The text as a literal, for a session whose parser has a backslash escape, as by default: not
-    with `spark.sql.parser.escapedStringLiterals`."""
+    """The text as a literal, for sessions without `spark.sql.parser.escapedStringLiterals`."""
     return f"'{text.translate(_ESCAPES)}'"
 
 
 def text_sql(text: str) -> str:
-    """The text as an expression, whatever the session's settings make of backslashes and `${...}`.
-
-    SQL does not take it where it demands a literal, such as in properties.
-    """
+    """The text as an expression that has this value with any settings of the session. It may be no
+    literal, which SQL demands in some places, such as properties."""
     if text == text.translate(_ESCAPES) and "$" not in text:
         return f"'{text}'"
     return f"cast(x'{text.encode().hex()}' AS string)"
@@ -68,8 +65,8 @@ def text_sql(text: str) -> str:
 def field_sql(value: str, name: str) -> str:
     """The field `name`, which may be empty, of the struct `value`, which is SQL.
 
-    Holds whatever the session's settings make of backslashes, quotes and `${...}`, unless the name
-    has both an escaped character and `${...}`.
+    Correct with any settings of the session, unless the name has both an escaped character and
+    `${...}`.
     """
     if name == name.translate(_ESCAPES):
         # Spark joins two literals side by side, and sees no `${` in them.
@@ -83,7 +80,7 @@ def bind(sql: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """The statement with a named parameter for each `%s`, and their values.
 
     Not with `?`, as Spark 4.1.0 confuses the order of more than four. Dates and times become
-    literals in the SQL, as Spark would shift values by the driver's time zone.
+    literals, as Spark would shift values by the driver's time zone.
     """
     marks: list[str] = []
     passed: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Tables from Python models and seeds; texts in properties of tables and views."""
+"""Tables and views: rows from Python, formats, and properties."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
 
 def create_table(spark: SparkSession, rows: Any, *, view: str, statements: list[str]) -> None:
-    """Runs the statements, for which the rows of a Python model are the temporary view `view`."""
+    """Runs the statements; in them, the temporary view `view` is the rows of a Python model."""
     frame = as_spark_frame(spark, rows)
     # pandas-on-Spark chooses a session itself, and a temporary view belongs to a session.
     session = frame.sparkSession
@@ -58,10 +58,8 @@ def as_spark_frame(spark: SparkSession, rows: Any) -> DataFrame:
 
 
 def _empty_frame(spark: SparkSession, rows: Any) -> DataFrame:
-    """The columns of a pandas DataFrame without rows, from which Spark infers no types.
-
-    A column of objects is one of strings, as it mostly is in pandas.
-    """
+    """A frame with the columns of a pandas DataFrame without rows, from which Spark infers no
+    types. A column of objects is one of strings, as it mostly is in pandas."""
     if not len(rows.columns):
         raise SparkJobError(
             "the model returned a pandas DataFrame without rows and columns; give it columns, "
@@ -116,22 +114,22 @@ def table_format(spark: SparkSession, declared: str | None) -> str:
 def change_view(
     spark: SparkSession, view: str, text: str, prefix: str, properties: Mapping[str, str]
 ) -> None:
-    """Replaces the text of a view atomically; `properties` are those it would lose otherwise."""
+    """Replaces the text of a view atomically; `properties` are those that this would remove."""
     if _OF_ICEBERG in (read_properties(spark, view, "") or {}):
-        # Atomic for Iceberg's views, which know no ALTER VIEW; Spark would drop a view of its own.
+        # Atomic for Iceberg's views, which have no ALTER VIEW; Spark would drop its own.
         own = f"TBLPROPERTIES {properties_sql(prefix, properties)}" if properties else ""
         spark.sql(f"CREATE OR REPLACE VIEW {view} {own} AS {text}")
     else:
         spark.sql(f"ALTER VIEW {view} AS {text}")
 
 
-def encoded(text: str) -> str:
-    """The text in hexadecimal digits, as Spark redacts a property with a word such as `token`."""
+def encode_property(text: str) -> str:
+    """The text in hexadecimal digits: Spark redacts a property with a word such as `token`."""
     return text.encode().hex()
 
 
-def decoded(value: str) -> str:
-    """The text that was `encoded`. Raises ValueError for a value that was not."""
+def decode_property(value: str) -> str:
+    """The text of `encode_property`. Raises ValueError for other values."""
     return bytes.fromhex(value).decode()
 
 
@@ -144,8 +142,8 @@ def properties_sql(prefix: str, values: Mapping[str, str]) -> str:
 
 
 def read_properties(spark: SparkSession, relation: str, prefix: str) -> dict[str, str] | None:
-    """The properties whose names start with the prefix, which is cut off; None if there is no such
-    relation."""
+    """The properties whose names start with the prefix, without it; None if the relation does not
+    exist."""
     try:
         rows = spark.sql(f"SHOW TBLPROPERTIES {relation}").collect()
     except AnalysisException as exc:

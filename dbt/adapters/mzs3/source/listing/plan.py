@@ -31,7 +31,7 @@ from dbt.adapters.mzs3.source.listing.scan import known_after, listed_objects, l
 from dbt.adapters.mzs3.source.options import Intake, SourceDefinition
 from dbt.adapters.mzs3.source.report import objects_hint
 from dbt.adapters.mzs3.source.run import SourceRun
-from dbt.adapters.mzs3.spark.frames import held, persisted, totals
+from dbt.adapters.mzs3.spark.frames import persisted, reusable_rows, totals
 
 OBJECT_BYTES = 128 * 1024
 """To ask for an object takes about as long as to read so many bytes."""
@@ -121,7 +121,7 @@ def new_objects(
             # Spark forgets what it held of the ledger at a note of what has to wait.
             candidates = stack.enter_context(persisted(candidates))
         decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
-        decided, on_driver = stack.enter_context(held(decided, few=at_hand))
+        decided, on_driver = stack.enter_context(reusable_rows(decided, few=at_hand))
         found = totals(decided, _TOTALS, few=on_driver)
         # Spark may list again what it held: nothing refused gets in that way either.
         if found["refused"]:
