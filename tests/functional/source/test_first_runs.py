@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.source.operations.status import read_status
 from dbt.adapters.mzs3.source.reset import reset_ingested
 from dbt.adapters.mzs3.source.run import unlock
 from dbt.adapters.mzs3.source.tables import read_tables
-from dbt.adapters.mzs3.spark.tables import encoded
+from dbt.adapters.mzs3.spark.tables import encode_property
 
 pytestmark = [pytest.mark.spark, not_in_own_catalog]
 
@@ -251,7 +251,7 @@ def test_the_tables_of_a_source_are_its_own(lake):
     lake.ingest()
     definition = lake.definition()
     of = f"{'TABLE' if SESSION_TABLES == 'parquet' else 'VIEW'} {lake.schema}.orders__rows"
-    others = f"('mzs3.table.source' = '{encoded('lake.sales')}')"
+    others = f"('mzs3.table.source' = '{encode_property('lake.sales')}')"
     lake.spark.sql(f"ALTER {of} SET TBLPROPERTIES {others}")
     hand_over = f"ALTER {of} UNSET TBLPROPERTIES ('mzs3.table.source')"
     refused = "^" + re.escape(

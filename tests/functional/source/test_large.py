@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source import fetch, large_objects
 from dbt.adapters.mzs3.source.listing import plan
-from dbt.adapters.mzs3.spark.frames import held
+from dbt.adapters.mzs3.spark.frames import reusable_rows
 
 RANGE_BYTES = 3_000
 ROWS = 2_000
@@ -103,7 +103,7 @@ def test_a_plan_may_hold_more_than_what_was_decided_on(
 
     original = Ledger.write_plan
     monkeypatch.setattr(Ledger, "write_plan", write_plan)
-    monkeypatch.setattr(plan, "held", lambda frame, few: held(frame, few=False))
+    monkeypatch.setattr(plan, "reusable_rows", lambda frame, few: reusable_rows(frame, few=False))
     assert lake.ingest().rows == ROWS + 1
     assert cut == [1]
     assert lake.rows("id", "note")[-1] == ("c.csv", 1, "1", "late")
@@ -120,7 +120,7 @@ def test_a_plan_may_hold_less_than_what_was_decided_on(
         "write_plan",
         lambda ledger, epoch, objects, few: original(ledger, epoch, objects.limit(0)),
     )
-    monkeypatch.setattr(plan, "held", lambda frame, few: held(frame, few=False))
+    monkeypatch.setattr(plan, "reusable_rows", lambda frame, few: reusable_rows(frame, few=False))
     lake.put("a.csv", "id,note\n1,first\n")
     assert lake.ingest().rows == 0
     monkeypatch.undo()
