@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete, store_conditions
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.prefix import delete_many
 from dbt.adapters.mzs3.upload.pending import PendingFile, complete
 
 BUCKET = "stores"
@@ -75,6 +76,16 @@ def test_whether_a_delete_compares_is_found_out(client: Any) -> None:
     prefix = prefix_of(client, S3Location(BUCKET, "deletes/"))
     assert heeds_conditional_delete(prefix) == (STORE != "minio")
     assert "Contents" not in client.list_objects_v2(Bucket=BUCKET, Prefix="deletes/")
+
+
+def test_many_objects_are_deleted_whatever_their_keys_are_called(client: Any) -> None:
+    prefix = prefix_of(client, S3Location(BUCKET, "many/"))
+    names = ["a", "b&c", "d é", "x/<y>", "plus+", "per%20cent", "日本", "line\nfeed", "bell \a"]
+    for name in names:
+        prefix.write(name, b"x")
+    keys = [*map(prefix.key, names), *(f"many/gone {n}" for n in range(1000))]
+    assert delete_many(prefix, keys) == {}
+    assert "Contents" not in client.list_objects_v2(Bucket=BUCKET, Prefix="many/")
 
 
 def test_of_writers_at_once_one_creates(client: Any) -> None:

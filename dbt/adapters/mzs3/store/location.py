@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.options.values import has_control_character, text
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.opened import STORES
+from dbt.adapters.mzs3.store.s3 import open_bucket
+from dbt.adapters.mzs3.store.store import Store
 
+STORES: Mapping[str, Callable[[AwsConnection, str], Store]] = {
+    "s3": open_bucket,
+}
+"""What opens a bucket, by the scheme of locations. Raises S3Error for a connection with which that
+can't be done."""
 SCHEME = "s3://"
 SCHEMES = tuple(f"{name}://" for name in STORES)
 """How locations begin."""

@@ -5,22 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.s3 import open_bucket
+from dbt.adapters.mzs3.store.location import STORES, S3Location
 from dbt.adapters.mzs3.store.store import Store
 from dbt.adapters.mzs3.worker import worker_state
 
-if TYPE_CHECKING:
-    from dbt.adapters.mzs3.store.location import S3Location
-
-STORES: Mapping[str, Callable[[AwsConnection, str], Store]] = {
-    "s3": open_bucket,
-}
-"""What opens a bucket, by the scheme of locations. Raises S3Error for a connection with which that
-can't be done."""
 # So often boto3's chain is asked again for credentials, which may be others then.
 _RECENT_S = 60.0
 
