@@ -41,11 +41,12 @@ from support.source.simulated import (
     visible_in,
 )
 
-from dbt.adapters.mzs3.ledger import compaction, ledger
+from dbt.adapters.mzs3.ledger import compaction
 from dbt.adapters.mzs3.ledger.epochs import next_epoch
 from dbt.adapters.mzs3.ledger.events import Phase
 from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.ledger.ledger_table import LedgerTable
 from dbt.adapters.mzs3.source import ingest
 
 
@@ -220,7 +221,7 @@ def test_tables_that_keep_their_names_would_take_what_comes_late(transactional):
 
 
 def void_without_asking(monkeypatch):
-    monkeypatch.setattr(ledger, "close", lambda table, number, phase: True)
+    monkeypatch.setattr(LedgerTable, "close", lambda table, number, phase: True)
 
 
 def snapshot_under_a_number_of_its_own(monkeypatch):

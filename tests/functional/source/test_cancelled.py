@@ -50,7 +50,7 @@ def test_no_step_begins_once_the_run_is_cancelled(lake, step):
 def test_a_cancelled_run_waits_for_no_lock(lake):
     lake.spark.sql(f"CREATE SCHEMA `{lake.schema}`")
     lock = SourceLock(lake.spark, lake.relations, "lake.orders")
-    lock._me = Holder("another", replace(current_owner(), place="elsewhere"))
+    lock.holder = Holder("another", replace(current_owner(), place="elsewhere"))
     assert lock._try() is None
     cancelled = threading.Event()
     run = SimpleNamespace(tries=0)

@@ -120,9 +120,9 @@ def test_what_another_run_may_still_drop_is_waited_for(lake, monkeypatch):
     lake.remove("0-README.txt")
     far = SourceLock(lake.spark, lake.relations, "lake.orders")
     owner = Owner(place="elsewhere", boot="", pid=7, started="", host="etl-1")
-    far._me = type(far._me)(far._me.token, owner)
-    far._table.mark(far._me)
-    mark = f"{lake.schema}.orders__drop_{far._me.token}"
+    far.holder = type(far.holder)(far.holder.token, owner)
+    far.table.mark(far.holder)
+    mark = f"{lake.schema}.orders__drop_{far.holder.token}"
     with pytest.raises(SourceError) as raised:
         lake.ingest()
     assert str(raised.value) == (

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.ledger import views
 from dbt.adapters.mzs3.ledger.compaction import compact
 from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.ledger.views import has_current_views
+from dbt.adapters.mzs3.ledger.views import has_views
 from dbt.adapters.mzs3.source import idle
 from dbt.adapters.mzs3.source.executor.listing import first_page
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
@@ -173,7 +173,7 @@ def test_a_view_of_somebody_else_is_an_error(ingested):
 
 def test_the_views_are_looked_at_by_one_statement(ingested, monkeypatch):
     monkeypatch.setattr(views, "read_views", None)
-    assert has_current_views(ingested.spark, ingested.relations)
+    assert has_views(ingested.spark, ingested.relations)
 
 
 def test_views_are_looked_at_while_the_location_is_listed(ingested, monkeypatch):
@@ -185,10 +185,10 @@ def test_views_are_looked_at_while_the_location_is_listed(ingested, monkeypatch)
 
     def looking(*arguments):
         looked.append(listed.wait(60))
-        return has_current_views(*arguments)
+        return has_views(*arguments)
 
     monkeypatch.setattr(idle, "first_page", listing)
-    monkeypatch.setattr(idle, "has_current_views", looking)
+    monkeypatch.setattr(idle, "has_views", looking)
     steps = []
     ingested.ingest(on_step=steps.append)
     assert (looked, steps) == ([True], [])

@@ -16,9 +16,15 @@ from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger import lease as source_lock
-from dbt.adapters.mzs3.ledger.cancellation import Cancellation
-from dbt.adapters.mzs3.ledger.lease import LEASE_S, Holder, LockTable, SourceLock, current_owner
-from dbt.adapters.mzs3.ledger.ledger import LedgerTable, close, publish
+from dbt.adapters.mzs3.ledger.lease import (
+    LEASE_S,
+    Cancellation,
+    Holder,
+    LockTable,
+    SourceLock,
+    current_owner,
+)
+from dbt.adapters.mzs3.ledger.ledger_table import LedgerTable
 from dbt.adapters.mzs3.source.run import unlock
 
 pytestmark = pytest.mark.spark
@@ -32,7 +38,7 @@ def held(lake):
 
     def hold(**changes):
         lock = SourceLock(lake.spark, lake.relations, "lake.orders")
-        lock._me = Holder("another", replace(current_owner(), **changes))
+        lock.holder = Holder("another", replace(current_owner(), **changes))
         assert lock._try() is None
 
     return hold
@@ -189,8 +195,8 @@ def test_a_holder_shows_that_it_is_at_work(lake, held, monkeypatch):
     monkeypatch.setattr(LockTable, "set_beat", told)
     with SourceLock(lake.spark, lake.relations, "lake.orders") as lock:
         assert seen.wait(120)
-        assert LockTable(lake.spark, lake.relations).beat(lock._me.token) is not None
-    assert LockTable(lake.spark, lake.relations).beat(lock._me.token) is None
+        assert LockTable(lake.spark, lake.relations).beat(lock.holder.token) is not None
+    assert LockTable(lake.spark, lake.relations).beat(lock.holder.token) is None
 
 
 def test_two_that_take_the_lock_in_the_same_instant_do_not_fail(lake, held, monkeypatch):
@@ -231,11 +237,11 @@ def test_of_two_that_decide_an_epoch_the_second_sees_what_the_first_did(lake):
     events = lake.spark.table(lake.relations.ledger).drop("epoch", "phase").limit(1)
     folder = table.stage("7", events)
     assert table.folder("7", "commit") is None
-    assert publish(table, "7", "commit", folder)
+    assert table.publish("7", "commit", folder)
     assert table.folder("7", "commit") == folder
-    assert publish(table, "7", "commit", folder)  # it took effect, and the answer was lost
-    assert not publish(table, "7", "commit", "events-of-another")
-    assert not close(table, "7", "commit")
-    assert close(table, "8", "commit")
-    assert close(table, "8", "commit")
-    assert not publish(table, "8", "commit", folder)
+    assert table.publish("7", "commit", folder)  # it took effect, and the answer was lost
+    assert not table.publish("7", "commit", "events-of-another")
+    assert not table.close("7", "commit")
+    assert table.close("8", "commit")
+    assert table.close("8", "commit")
+    assert not table.publish("8", "commit", folder)

@@ -15,12 +15,8 @@ from pyspark.errors import PySparkException
 from support.spark.table_rows import as_files
 
 from dbt.adapters.mzs3.ledger import table_files
-from dbt.adapters.mzs3.ledger.partitions import (
-    add_partition,
-    location_of,
-    partition_sql,
-    write_partition,
-)
+from dbt.adapters.mzs3.ledger.partitions import location_of, partition_sql
+from dbt.adapters.mzs3.ledger.rows_table import RowsTable
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 pytestmark = pytest.mark.spark
@@ -36,8 +32,8 @@ def spark(spark_parameters: dict[str, str]) -> Any:
 @pytest.fixture
 def table(spark: Any) -> Iterator[str]:
     spark.sql("create schema two_writers")
-    columns = "(id bigint, epoch string)"
-    spark.sql(f"create table {TABLE} {columns} using parquet partitioned by (epoch)")
+    columns = "(id bigint, mz_epoch string)"
+    spark.sql(f"create table {TABLE} {columns} using parquet partitioned by (mz_epoch)")
     yield TABLE
     spark.sql("drop schema two_writers cascade")
 
@@ -76,8 +72,7 @@ def held(begun: str, fifo: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator
 
 def insert(spark: Any, frame: Any, table: str, epoch: str) -> int | None:
     """As a run does that has the lock."""
-    files = as_files(frame)
-    return write_partition(files, table, {"epoch": epoch}, require_lock=lambda: None)
+    return RowsTable(spark, table).write(as_files(frame), epoch, require_lock=lambda: None)
 
 
 def partitions(spark: Any, table: str) -> list[str]:
@@ -98,12 +93,12 @@ def test_a_partition_is_not_found_before_all_of_it_is_there(
         staging = [*place.glob("*/_temporary")]
         spark.sql(f"msck repair table {table}")
         found = partitions(spark, table)
-        seen = spark.table(table).where("epoch = '1'").count()
+        seen = spark.table(table).where("mz_epoch = '1'").count()
         signal_to(go_on)
         assert written.result(60) == 2
     assert (len(staging), found, seen) == (1, [], 0)
-    assert partitions(spark, table) == ["epoch=1"]
-    assert spark.table(table).where("epoch = '1'").count() == 2
+    assert partitions(spark, table) == ["mz_epoch=1"]
+    assert spark.table(table).where("mz_epoch = '1'").count() == 2
 
 
 def test_a_task_may_make_several_files(
@@ -113,22 +108,22 @@ def test_a_task_may_make_several_files(
     monkeypatch.setattr(table_files, "FILE_BYTES", 1)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10")
     assert insert(spark, spark.range(0, 50, 1, 2), table, "1") == 50
-    folder = Path(location_of(spark, table, {"epoch": "1"}).removeprefix("file:"))
+    folder = Path(location_of(spark, table, {"mz_epoch": "1"}).removeprefix("file:"))
     assert len([*folder.glob("part-*")]) == 6
     assert sorted(row["id"] for row in spark.table(table).collect()) == [*range(50)]
 
 
-def test_a_partition_of_an_earlier_version_is_read_and_dropped(spark: Any, table: str) -> None:
-    folder = f"{location_of(spark, table)}/epoch=1"
+def test_a_partition_in_another_folder_is_read_and_dropped(spark: Any, table: str) -> None:
+    folder = f"{location_of(spark, table)}/mz_epoch=1"
     spark.range(3).write.parquet(folder)
-    spark.sql(f"alter table {table} add partition (epoch = '1')")
-    add_partition(spark, table, {"epoch": "1"})
-    assert location_of(spark, table, {"epoch": "1"}) == folder
+    spark.sql(f"alter table {table} add partition (mz_epoch = '1')")
+    RowsTable(spark, table).settle("1")
+    assert location_of(spark, table, {"mz_epoch": "1"}) == folder
     assert spark.table(table).count() == 3
     insert(spark, spark.range(1), table, "2")
-    own = location_of(spark, table, {"epoch": "2"})
+    own = location_of(spark, table, {"mz_epoch": "2"})
     for epoch in ("1", "2"):
-        spark.sql(f"alter table {table} drop {partition_sql({'epoch': epoch})}")
+        spark.sql(f"alter table {table} drop {partition_sql({'mz_epoch': epoch})}")
     assert spark.table(table).count() == 0
     assert [name for name in (folder, own) if Path(name.removeprefix("file:")).exists()] == []
 
@@ -158,9 +153,9 @@ def test_a_run_that_fails_takes_no_rows_from_another(
             first.result()
         signal_to(go_on)
         second.result()
-    written = spark.table(table).where("epoch = '2'")
+    written = spark.table(table).where("mz_epoch = '2'")
     assert sorted(row["id"] for row in written.collect()) == [0, 1]
-    assert spark.table(table).where("epoch = '1'").count() == 0
+    assert spark.table(table).where("mz_epoch = '1'").count() == 0
 
 
 EVERY_TYPE = {
@@ -193,8 +188,8 @@ def test_spark_reads_each_type_as_it_was_whatever_a_session_sets_for_files(spark
     spark.sql("create schema two_writers")
     try:
         named = [f"{name} {kind}" for name, kind in zip(names, EVERY_TYPE, strict=True)]
-        columns = ", ".join([*named, "absent string", "epoch string"])
-        spark.sql(f"create table {TABLE} ({columns}) using parquet partitioned by (epoch)")
+        columns = ", ".join([*named, "absent string", "mz_epoch string"])
+        spark.sql(f"create table {TABLE} ({columns}) using parquet partitioned by (mz_epoch)")
         assert insert(spark, rows, TABLE, "1") == 2
         found = spark.table(TABLE)
         assert found.where("absent is null").count() == 2
@@ -202,7 +197,7 @@ def test_spark_reads_each_type_as_it_was_whatever_a_session_sets_for_files(spark
         assert found.where("c7 > 5").count() == 1
         kept, expected = (
             sorted(row[0] for row in frame.selectExpr("to_json(struct(*))").collect())
-            for frame in (found.drop("absent", "epoch"), rows)
+            for frame in (found.drop("absent", "mz_epoch"), rows)
         )
         assert kept == expected
     finally:

@@ -13,7 +13,7 @@ from support.spark.table_rows import as_files
 from dbt.adapters.mzs3.ledger.compaction import compact
 from dbt.adapters.mzs3.ledger.epochs import next_epoch
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.ledger.partitions import write_partition
+from dbt.adapters.mzs3.ledger.rows_table import rows_table
 
 pytestmark = pytest.mark.spark
 
@@ -121,9 +121,8 @@ def test_a_busy_reader_sees_every_object_once_whatever_is_committed_or_compacted
         ledger = Ledger(lake.spark, lake.relations)
         epoch = next_epoch(ledger.epochs())
         new = lake.spark.createDataFrame(rows, stored).withColumn("id", F.lit(str(number)))
-        partition = {"mz_epoch": epoch}
-        files = as_files(new)
-        write_partition(files, lake.relations.rows, partition, require_lock=lambda: None)
+        table = rows_table(lake.spark, lake.relations)
+        table.write(as_files(new), epoch, require_lock=lambda: None)
         ledger.write_commit(epoch, lake.spark.createDataFrame(taken, planned))
 
     stored = lake.spark.table(lake.relations.rows).drop("mz_epoch").schema

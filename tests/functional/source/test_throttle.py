@@ -35,7 +35,8 @@ def fetched(lake, epoch, load, seconds, *, phases=("plan", "commit"), state="fet
     for phase, at in zip(phases, (0, seconds), strict=False):
         events = lake.spark.range(1).selectExpr(*one, f"'{state}' AS state")
         at_that_time = {"at": F.timestamp_seconds(F.lit(at))}
-        ledger._table.insert(str(epoch), phase, with_all_columns(events, at_that_time))
+        folder = ledger.table.stage(str(epoch), with_all_columns(events, at_that_time))
+        ledger.table.publish(str(epoch), phase, folder)
 
 
 def allowed(lake):

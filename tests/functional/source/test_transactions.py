@@ -14,9 +14,9 @@ from support.spark.table_formats import SESSION_TABLES, in_session_catalog
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.compaction import compact
 from dbt.adapters.mzs3.ledger.events import LEDGER_COLUMNS
-from dbt.adapters.mzs3.ledger.ledger import Ledger, close, publish
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.ledger.ledger_table import ledger_table
 from dbt.adapters.mzs3.ledger.rows_table import rows_table
-from dbt.adapters.mzs3.ledger.transactions import LedgerTransactions
 from dbt.adapters.mzs3.source.operations.status import read_status
 from dbt.adapters.mzs3.source.reset import reset_source
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
@@ -70,18 +70,18 @@ def test_rejects_and_what_is_replaced(lake):
 
 def test_of_two_that_decide_an_epoch_the_second_sees_what_the_first_did(lake):
     ingested(lake)
-    table = LedgerTransactions(lake.spark, lake.made)
+    table = ledger_table(lake.spark, lake.made)
     folder = table.stage("7", events(lake.spark, "fetched"))
     assert table.folder("7", "commit") is None
-    assert publish(table, "7", "commit", folder)
+    assert table.publish("7", "commit", folder)
     assert table.folder("7", "commit") == folder
-    assert publish(table, "7", "commit", folder)  # it took effect, and the answer was lost
+    assert table.publish("7", "commit", folder)  # it took effect, and the answer was lost
     assert lake.spark.table(lake.made.ledger).where("epoch = '7'").count() == 1
-    assert not publish(table, "7", "commit", table.stage("7", events(lake.spark, "fetched")))
-    assert not close(table, "7", "commit")
-    assert close(table, "8", "commit")
-    assert close(table, "8", "commit")
-    assert not publish(table, "8", "commit", folder)
+    assert not table.publish("7", "commit", table.stage("7", events(lake.spark, "fetched")))
+    assert not table.close("7", "commit")
+    assert table.close("8", "commit")
+    assert table.close("8", "commit")
+    assert not table.publish("8", "commit", folder)
     assert table.epochs()["8"] == {"commit", "void"}
     table.drop([("7", "commit")])
     assert "7" not in table.epochs()
@@ -92,7 +92,7 @@ def test_of_many_at_once_one_has_the_commit(lake, spark_parameters, closes):
     ingested(lake)
     count, rounds = 4, 3
     sessions = [isolated_session(spark_parameters) for _ in range(count)]
-    tables = [LedgerTransactions(session, lake.made) for session in sessions]
+    tables = [ledger_table(session, lake.made) for session in sessions]
     for epoch in map(str, range(11, 11 + rounds)):
         together = threading.Barrier(count)
 
@@ -100,8 +100,8 @@ def test_of_many_at_once_one_has_the_commit(lake, spark_parameters, closes):
             folder = tables[number].stage(epoch, events(sessions[number], str(number)))
             together.wait(120)
             if closes and number % 2:
-                return close(tables[number], epoch, "commit"), "closed"
-            return publish(tables[number], epoch, "commit", folder), str(number)
+                return tables[number].close(epoch, "commit"), "closed"
+            return tables[number].publish(epoch, "commit", folder), str(number)
 
         with ThreadPoolExecutor(count) as pool:
             found = [run.result() for run in [pool.submit(settle, n) for n in range(count)]]
@@ -179,7 +179,7 @@ def test_a_run_of_before_a_reset_writes_nothing_into_what_was_made_since(lake, t
         print(writing.exception())
     made = Ledger(lake.spark, lake.made).epochs()
     with pytest.raises(SPARK_FAILURES):
-        publish(late._table, "7", "commit", late._table.stage("7", events(lake.spark, "fetched")))
+        late.table.publish("7", "commit", late.table.stage("7", events(lake.spark, "fetched")))
     assert Ledger(lake.spark, lake.made).epochs() == made
     assert lake.spark.table(lake.made.rows).select("mz_epoch").distinct().count() == 1
     lake.put("2.csv", "id\n3\n")

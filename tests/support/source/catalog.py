@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.ledger.events import Phase
+from dbt.adapters.mzs3.ledger.ledger_table import LedgerTable
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from support.interleavings import Ask, Failed, Request
 
@@ -277,7 +278,7 @@ def _bare(request: Request) -> Request:
     return request[2:] if request[0] == "of" else request
 
 
-class SimulatedLedgerTable:
+class SimulatedLedgerTable(LedgerTable):
     """A `LedgerTable`; what takes the place of the session is `ask`."""
 
     def __init__(self, ask: Ask, _: SourceRelations) -> None:
@@ -289,9 +290,6 @@ class SimulatedLedgerTable:
         for number, phase in self._ask("epochs"):
             found.setdefault(number, set()).add(phase)
         return found
-
-    def insert(self, number: str, phase: str, events: Any) -> None:
-        self._ask("insert", number, phase, tuple(events))
 
     def stage(self, number: str, events: Any, *, few: bool = False) -> str:
         folder = f"{self._ask.name}-{number}-{next(self._staged)}"  # type: ignore[attr-defined]
@@ -309,7 +307,7 @@ class SimulatedLedgerTable:
 
 
 class SimulatedTransactions(SimulatedLedgerTable):
-    """A `LedgerTransactions`."""
+    """One of a format with transactions."""
 
     def add(self, number: str, phase: str, folder: str) -> None:
         if folder.startswith("nothing-"):

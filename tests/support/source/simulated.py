@@ -13,11 +13,17 @@ from typing import Any
 import pytest
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger import compaction, epochs, lease, ledger, rows_table
-from dbt.adapters.mzs3.ledger.cancellation import Cancellation
+from dbt.adapters.mzs3.ledger import compaction, epochs, lease, ledger, ledger_table, rows_table
 from dbt.adapters.mzs3.ledger.epochs import current_epochs, latest, unfinished_epochs
 from dbt.adapters.mzs3.ledger.events import Phase
-from dbt.adapters.mzs3.ledger.lease import LEASE_S, Holder, LockTable, Owner, SourceLock
+from dbt.adapters.mzs3.ledger.lease import (
+    LEASE_S,
+    Cancellation,
+    Holder,
+    LockTable,
+    Owner,
+    SourceLock,
+)
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.source import ingest, pinning
@@ -128,7 +134,7 @@ def locked(named: Named) -> SourceLock:
         cancellation=Unwaiting("lake.orders"),
         clock=lambda: next(ticks),
     )
-    taken._me = holder_of(named.name)
+    taken.holder = holder_of(named.name)
     taken._thread = threading.Lock()  # runs of one process are kept apart elsewhere
     return taken
 
@@ -347,12 +353,12 @@ def simulate(monkeypatch: pytest.MonkeyPatch, *, has_transactions: bool = False)
     patch = monkeypatch.setattr
     table = SimulatedTransactions if has_transactions else SimulatedLedgerTable
     patch(HAS_TRANSACTIONS, "now", has_transactions)
-    patch(ledger, "LedgerTable", table)
+    patch(ledger, "ledger_table", table)
     patch(ledger, "with_all_columns", lambda events, given: events)
     patch(ledger, "rows_table", lambda *_: SimpleNamespace(settle=lambda _: None))
     patch(ledger, "F", Anything())
     patch(epochs.time, "time_ns", lambda: CLOCK.now * 1_000_000)
-    patch(ledger, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))
+    patch(ledger_table, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))
     patch(Ledger, "plan", lambda made, number: Events(planned(made, number)))
     patch(lease, "LockTable", SimulatedLockTable)
     patch(lease, "host_guard", lambda name: nullcontext(False))

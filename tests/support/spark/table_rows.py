@@ -7,7 +7,7 @@ from dbt.adapters.mzs3.spark.job import ship_executor_code
 
 
 def as_files(rows: DataFrame) -> DataFrame:
-    """What `write_partition` takes; each task of the rows makes its own files."""
+    """What `RowsTable.write` takes; each task of the rows makes its own files."""
     ship_executor_code()
     schema = rows.limit(0).toArrow().schema
     files = table_files(schema, "snappy", lambda: lambda batches: batches, ())

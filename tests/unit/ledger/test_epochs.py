@@ -20,7 +20,8 @@ from dbt.adapters.mzs3.ledger.epochs import (
     unfinished_epochs,
 )
 from dbt.adapters.mzs3.ledger.events import states_sql, visible_rows_sql
-from dbt.adapters.mzs3.ledger.ledger import Ledger, close, publish
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.ledger.ledger_table import LedgerTable
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 
 
@@ -51,8 +52,11 @@ def test_the_views_leave_out_epochs_that_are_void():
     assert "= 'void'" in visible_rows_sql("rows", "ledger", "id", "true", "0")
 
 
-class TableOfAnotherRun:
+class TableOfAnotherRun(LedgerTable):
     """A ledger's partitions, where another run has closed every commit."""
+
+    def __init__(self):
+        pass
 
     def epochs(self):
         return {"9": {"plan", "commit"}}
@@ -68,14 +72,15 @@ class TableOfAnotherRun:
 
 
 def test_an_epoch_that_another_run_has_closed_is_not_committed(monkeypatch):
-    monkeypatch.setattr(ledger_module, "LedgerTable", lambda *_: TableOfAnotherRun())
+    monkeypatch.setattr(ledger_module, "ledger_table", lambda *_: TableOfAnotherRun())
     monkeypatch.setattr(ledger_module, "with_all_columns", lambda *_: None)
     monkeypatch.setattr(ledger_module, "F", MagicMock())
     ledger = Ledger(None, SourceRelations("raw", "orders"))
     with pytest.raises(SourceError, match="another run took the source over while this one was"):
         ledger.write_commit("9", None)
-    assert publish(TableOfAnotherRun(), "9", "commit", "nothing-of-another")  # the answer was lost
-    assert close(TableOfAnotherRun(), "9", "commit")
+    table = TableOfAnotherRun()
+    assert table.publish("9", "commit", "nothing-of-another")  # the answer was lost
+    assert table.close("9", "commit")
 
 
 def test_the_first_epoch_is_now():

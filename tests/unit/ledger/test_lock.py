@@ -10,8 +10,15 @@ from pyspark.errors import AnalysisException
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger import lease as source_lock
-from dbt.adapters.mzs3.ledger.cancellation import Cancellation
-from dbt.adapters.mzs3.ledger.lease import LEASE_S, UNKNOWN, Holder, LockTable, Owner, SourceLock
+from dbt.adapters.mzs3.ledger.lease import (
+    LEASE_S,
+    UNKNOWN,
+    Cancellation,
+    Holder,
+    LockTable,
+    Owner,
+    SourceLock,
+)
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 
 RELATIONS = SourceRelations("raw", "orders")
@@ -46,7 +53,7 @@ def test_a_beat_that_fails_does_not_end_the_beats(fails, earlier, monkeypatch):
     monkeypatch.setattr(source_lock, "RENEW_S", 0)
     metastore = Metastore(*earlier, fails)
     lock = SourceLock(metastore, RELATIONS, "lake.orders")
-    beat, beats = lock._table.set_beat, []
+    beat, beats = lock.table.set_beat, []
 
     def told(token, number):
         beats.append(number)
@@ -54,23 +61,22 @@ def test_a_beat_that_fails_does_not_end_the_beats(fails, earlier, monkeypatch):
             lock._ended.set()
         beat(token, number)
 
-    monkeypatch.setattr(lock._table, "set_beat", told)
+    monkeypatch.setattr(lock.table, "set_beat", told)
     lock._renew()
     assert beats == [1, 2, 3, 4]
-    assert metastore.tables[RELATIONS.beat(lock._me.token)] >= 3
+    assert metastore.tables[RELATIONS.beat(lock.holder.token)] >= 3
 
 
-def expired(monkeypatch, token):
+def expired(monkeypatch, holder):
     monkeypatch.setattr(LockTable, "beat", lambda *_: None)
     ticks = iter([0.0, LEASE_S])
     lock = SourceLock(None, RELATIONS, "lake.orders", clock=lambda: next(ticks))
-    holder = Holder(token, ELSEWHERE)
     return [lock._has_expired(holder) for _ in range(2)]
 
 
-def test_a_lock_of_an_earlier_version_is_no_lease(monkeypatch):
-    assert expired(monkeypatch, "one") == [False, True]
-    assert expired(monkeypatch, "") == [False, False]
+def test_a_table_that_is_no_lock_never_expires(monkeypatch):
+    assert expired(monkeypatch, Holder("one", ELSEWHERE)) == [False, True]
+    assert expired(monkeypatch, UNKNOWN) == [False, False]
 
 
 def test_a_folder_of_the_locks_name_is_no_lock_that_somebody_has(monkeypatch):
@@ -137,7 +143,7 @@ def taking_over(table):
     stop = CancelledWhenItsOwn("lake.orders")
     ticks = itertools.count(step=LEASE_S)
     lock = SourceLock(None, RELATIONS, "lake.orders", cancellation=stop, clock=lambda: next(ticks))
-    stop.table, stop.token, lock._table = table, lock._me.token, table
+    stop.table, stop.token, lock.table = table, lock.holder.token, table
     return lock
 
 
@@ -202,7 +208,7 @@ def test_a_beat_that_comes_after_the_lock_was_given_back_is_dropped(monkeypatch)
 
     table.set_beat = late
     lock = SourceLock(None, RELATIONS, "lake.orders")
-    lock._table = table
+    lock.table = table
     with lock:
         assert begun.wait(60)
     go_on.set()
@@ -216,7 +222,7 @@ def test_a_beat_that_comes_after_the_lock_was_given_back_is_dropped(monkeypatch)
 )
 def test_what_a_run_drops_stays_said_while_a_statement_may_be_on_its_way(monkeypatch, ends, stays):
     lock, said = SourceLock(None, RELATIONS, "lake.orders"), []
-    monkeypatch.setattr(LockTable, "holder", lambda _: lock._me)
+    monkeypatch.setattr(LockTable, "holder", lambda _: lock.holder)
     monkeypatch.setattr(LockTable, "mark", lambda _, holder: said.append(holder.token))
     monkeypatch.setattr(LockTable, "drop_mark", lambda _, token: said.remove(token))
     with nullcontext() if ends is None else pytest.raises(type(ends)), lock.alone():

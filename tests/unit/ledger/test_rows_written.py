@@ -10,10 +10,10 @@ from unittest.mock import MagicMock
 import pytest
 
 from dbt.adapters.mzs3.errors import SourceError, SparkJobError
-from dbt.adapters.mzs3.ledger import partitions
-from dbt.adapters.mzs3.ledger.partitions import location_of, write_partition
+from dbt.adapters.mzs3.ledger import rows_table as module
+from dbt.adapters.mzs3.ledger.partitions import location_of
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
-from dbt.adapters.mzs3.ledger.rows_table import RowPartitions
+from dbt.adapters.mzs3.ledger.rows_table import RowsTable
 from dbt.adapters.mzs3.source.fetch import EpochRows
 from dbt.adapters.mzs3.store.location import S3Location
 
@@ -62,8 +62,8 @@ class Reporting:
 @pytest.fixture
 def catalog(monkeypatch: pytest.MonkeyPatch) -> Described:
     """A catalog with one table, whose rows are written somewhere else."""
-    monkeypatch.setattr(partitions, "F", MagicMock())
-    monkeypatch.setattr(partitions, "Observation", Reporting)
+    monkeypatch.setattr(module, "F", MagicMock())
+    monkeypatch.setattr(module, "Observation", Reporting)
     session: Any = Described(("# Detailed Table Information", ""), ("Location", "file:/w/t"))
     session.table = MagicMock()
     return session
@@ -79,14 +79,14 @@ def test_a_run_that_has_lost_its_lock_adds_no_partition(catalog: Described) -> N
 
     def require_lock() -> None:
         # Whoever has the lock by now may have made the table anew.
-        assert "text('file:/w/t/epoch-7')" in str(frame.mock_calls)
+        assert "text('file:/w/t/mz_epoch-7')" in str(frame.mock_calls)
         raise SourceError("the lock was taken away")
 
     with pytest.raises(SourceError, match="the lock was taken away"):
-        write_partition(frame, "raw.t", {"epoch": "7"}, require_lock=require_lock)
+        RowsTable(catalog, "raw.t").write(frame, "7", require_lock=require_lock)
     assert [text for text in catalog.asked if text.startswith("ALTER")] == []
-    write_partition(frame, "raw.t", {"epoch": "7"}, require_lock=lambda: None)
-    added = "ADD IF NOT EXISTS PARTITION (`epoch` = '7') LOCATION 'file:/w/t/epoch-7'"
+    RowsTable(catalog, "raw.t").write(frame, "7", require_lock=lambda: None)
+    added = "ADD IF NOT EXISTS PARTITION (`mz_epoch` = '7') LOCATION 'file:/w/t/mz_epoch-7'"
     assert catalog.asked[-1] == f"ALTER TABLE raw.t {added}"
 
 
@@ -96,7 +96,7 @@ def test_rows_of_which_spark_reports_nothing_are_no_partition(
     def observed(_: Any) -> None:
         raise SparkJobError("Spark did not report how many rows it has read")
 
-    monkeypatch.setattr(partitions, "observed", observed)
+    monkeypatch.setattr(module, "observed", observed)
     monkeypatch.setattr(EpochRows, "_fetched", lambda *_: nullcontext(rows_of(catalog)))
     relations = SourceRelations("raw", "orders")
     ledger: Any = SimpleNamespace(spark=catalog, relations=relations, require_lock=int)
@@ -116,4 +116,4 @@ def test_files_that_spark_is_told_to_encrypt_are_not_made_by_tasks() -> None:
     session: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: told.get(name)))
     spec: Any = SimpleNamespace(source="lake.orders")
     with pytest.raises(SourceError, match=r"lake\.orders: .* has Spark encrypt Parquet files"):
-        RowPartitions(session, "raw.t").fetched(MagicMock(), spec, MagicMock())
+        RowsTable(session, "raw.t").fetched(MagicMock(), spec, MagicMock())

@@ -13,8 +13,7 @@ from support.source.fields import parse
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.ledger import compaction
-from dbt.adapters.mzs3.ledger.cancellation import Cancellation
-from dbt.adapters.mzs3.ledger.lease import UNKNOWN, Holder, Owner, SourceLock
+from dbt.adapters.mzs3.ledger.lease import UNKNOWN, Cancellation, Holder, Owner, SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.ledger.views import foreign_views, read_views
@@ -158,7 +157,7 @@ def held_by(monkeypatch, holder):
     """A lock that somebody else has."""
     lock = SourceLock(metastore(), SourceRelations("lost", "orders"), "lake.orders", wait_s=0)
     monkeypatch.setattr(lock, "_try", lambda: holder)
-    monkeypatch.setattr(lock._table, "holder", lambda: holder)
+    monkeypatch.setattr(lock.table, "holder", lambda: holder)
     return lock
 
 
@@ -240,7 +239,7 @@ def test_nothing_is_made_in_another_catalog_than_the_sessions(monkeypatch):
 def test_who_lost_the_lock_drops_nothing(monkeypatch):
     lock = held_by(monkeypatch, None)
     for step in ("mark", "drop_mark"):
-        monkeypatch.setattr(lock._table, step, lambda _: None)
+        monkeypatch.setattr(lock.table, step, lambda _: None)
     assert error_of(reset_source, metastore(), parse(), lock) == (
         "lake.orders: the lock lost.orders__lock was taken away while this run was ingesting; "
         "nothing is dropped. Run again"
@@ -260,7 +259,7 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
 
     def write_note(events):
         written.append(events)
-        monkeypatch.setattr(lock._table, "holder", lambda: None)
+        monkeypatch.setattr(lock.table, "holder", lambda: None)
 
     ledger = SimpleNamespace(epochs=dict, objects=MagicMock(), write_note=write_note)
     monkeypatch.setattr(object_actions, "locked_source", lambda *_, **__: nullcontext(lock))

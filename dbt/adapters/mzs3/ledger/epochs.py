@@ -14,8 +14,8 @@ Epochs = Mapping[str, set[str]]
 def next_plan(epochs: Epochs) -> str:
     """A number for an epoch that plans, as `next_epoch`; even, which no other new epoch is.
 
-    A plan may land late, when its run has lost the lock. Had somebody's note the same number, it
-    would be void with that plan.
+    A plan may land late, when its run has lost the lock. A note with the same number would be void
+    with that plan.
     """
     return _next(epochs, 0)
 
@@ -50,8 +50,8 @@ def unfinished_epochs(epochs: Epochs) -> list[str]:
     """The current epochs that planned and neither ended nor are void, in order."""
 
     def is_unfinished(phases: set[str]) -> bool:
-        # What closes an epoch puts an empty commit there, and its own run may still fail late:
-        # with neither is it settled, until it is void.
+        # Closing an epoch adds an empty commit, and its own run may still fail late: neither
+        # settles it before it is void.
         own = set() if Phase.CLOSING in phases else {Phase.COMMIT, Phase.FAILED}
         return Phase.PLAN in phases and phases.isdisjoint({*own, Phase.VOID})
 

@@ -1,17 +1,17 @@
 """A lease by which one run at a time changes a source, on whatever host: others wait, or fail.
 
-The lock is an optimisation; the ledger makes it correct: what decides is which partitions are
-added, and to add one is a compare-and-set (see `ledger`). The lock keeps two runs from doing the
+The lock is an optimisation; the ledger is correct without it: what decides is which partitions are
+added, and adding one is a compare-and-set (see `ledger`). The lock keeps two runs from doing the
 same work, of which one would be lost.
 
-Its holder renews the lease again and again. Who waits for it measures by a clock of its own how
-long it was not renewed, and takes over after `LEASE_S`: no clocks of two hosts are compared. A
-holder that was only slow finds out at its next `require`, which the ledger calls before anything
-that counts; and whoever has taken over closes what it had planned.
+The holder renews the lease again and again. A run that waits for the lock measures by its own
+clock how long it was not renewed, and takes over after `LEASE_S`: clocks of two hosts are never
+compared. A holder that was only slow finds out at its next `require`, which the ledger calls
+before anything that counts; and the run that took over closes what the holder had planned.
 
-In a catalog the lock is a table without rows, which every catalog has: creating a table is atomic,
-and its properties say who created it. It is never changed, so a holder that was only slow can't
-make it its own again: what renews the lease is a second table, of that holder alone, which is made
+In a catalog the lock is a table without rows, which every catalog can hold: creating a table is
+atomic, and its properties say who created it. It is never changed, so a holder that was only slow
+can't make it its own again. A second table, of that holder alone, renews the lease; it is made
 once a run takes longer.
 """
 
@@ -27,14 +27,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger.cancellation import Cancellation
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import quote_schema
@@ -54,14 +52,14 @@ except ImportError:  # not on Windows, where a lock of a dead run is waited for
 WAIT_S = 600.0
 POLL_S = 1.0
 LEASE_S = 120.0
-"""A holder that has not been seen at work for so long has lost its lock."""
+"""A holder that has not renewed its lease for so long has lost its lock."""
 RENEW_S = 20.0
 NOTHING_COMMITTED = "nothing of it is committed"
 
-# Not where a folder of the table's name is there, of which nobody is the holder.
+# Not `LOCATION_ALREADY_EXISTS`: of a folder of the table's name nobody is the holder.
 _EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
 
-# Threads of this process are kept apart here: to the metastore they are one owner.
+# These keep threads of this process apart: to the metastore they are one owner.
 _threads: dict[str, threading.Lock] = {}
 
 _PROPERTY = "mzs3.lock."
@@ -72,7 +70,7 @@ _TAKEN_AS = "taken_as"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MACHINE_ID = Path("/etc/machine-id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
-# The namespace of a Linux host itself has always this number; those of containers never do.
+# The number of the namespace of a Linux host itself, which no container has.
 _OF_THE_HOST = "pid:[4026531836]"
 _ENDED = frozenset("ZXx")  # zombie, dead
 
@@ -80,9 +78,9 @@ _ENDED = frozenset("ZXx")  # zombie, dead
 class SourceLock:
     """Held from `with` to its end, by one run on any host that shares the metastore.
 
-    The lock of a process of this host that is gone is taken over at once, any other once it was
-    not renewed for `LEASE_S`. It is waited for, `wait_s` seconds at most or until the user
-    cancels. Raises SourceError, which says who holds it and how to get out.
+    Takes over the lock of a dead process of this host at once, any other once it was not renewed
+    for `LEASE_S`. Waits `wait_s` seconds at most, or until the user cancels; then raises
+    SourceError, which says who holds it and how to get out.
     """
 
     def __init__(
@@ -95,13 +93,13 @@ class SourceLock:
         cancellation: Cancellation | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._table = LockTable(spark, relations)
+        self.table = LockTable(spark, relations)
         self._relations = relations
         self._source = source
         self._wait_s = wait_s
         self._cancellation = cancellation or Cancellation(source)
         self._clock = clock
-        self._me = Holder(uuid.uuid4().hex, current_owner())
+        self.holder = Holder(uuid.uuid4().hex, current_owner())
         self._seen: tuple[Holder | None, str | None] = (None, None)
         self._seen_since = 0.0
         self._beats = 0
@@ -131,7 +129,7 @@ class SourceLock:
                 self._cancellation.wait(POLL_S)
             self._renewer.start()
         except BaseException:
-            # It may be ours by now, and nobody else gives it back.
+            # The lock may be this run's by now, and nobody else gives it back.
             with suppress(*SPARK_FAILURES):
                 self.__exit__()
             raise
@@ -142,16 +140,16 @@ class SourceLock:
             self._ended.set()
             if self._renewer.is_alive():
                 self._renewer.join(timeout=POLL_S)
-            if self._table.holder() == self._me:
-                self._table.drop()
+            if self.table.holder() == self.holder:
+                self.table.drop()
             if self._beats:
-                self._table.drop_beat(self._me.token)
+                self.table.drop_beat(self.holder.token)
         finally:
             self._thread.release()
 
     def require(self, outcome: str = NOTHING_COMMITTED) -> None:
         """Raises SourceError, with the outcome of the run, if somebody took the lock."""
-        if self._table.holder() != self._me:
+        if self.table.holder() != self.holder:
             raise SourceError(
                 f"{self._source}: the lock {self._relations.shown('__lock')} was taken away while "
                 f"this run was ingesting; {outcome}. Run again"
@@ -161,27 +159,27 @@ class SourceLock:
     def alone(self, outcome: str = NOTHING_COMMITTED) -> Iterator[None]:
         """A context in which to drop what the next holder would make under the same name.
 
-        A run may stall in a DROP until the lock is taken over. So it says first that it drops, and
-        looks at the lock after that: it has lost the lock by then, and drops nothing; or who takes
-        the lock later finds by `require_alone` what was said. Raises SourceError, with the outcome
-        of the run, if it has. What ends the context otherwise may come while a statement is still
-        on its way, for which nobody waits any more: then it stays said.
+        A run may stall in a DROP until another one takes over. So it puts up a mark, and then
+        checks the lock: either it has lost the lock, and drops nothing; or the next holder finds
+        the mark by `require_alone`. Raises SourceError, with the outcome of the run, if the lock
+        is lost. Any other error may come while a statement is still on its way, for which nobody
+        waits any more: then the mark stays.
         """
-        self._table.mark(self._me)
+        self.table.mark(self.holder)
         try:
             self.require(outcome)
             yield
         except SourceError:
-            # Our own are raised between statements, which have answered.
-            self._table.drop_mark(self._me.token)
+            # This package raises it between statements, which have answered.
+            self.table.drop_mark(self.holder.token)
             raise
-        self._table.drop_mark(self._me.token)
+        self.table.drop_mark(self.holder.token)
 
     def require_alone(self) -> None:
-        """Raises SourceError if an earlier holder may still be in such a context."""
-        for other in self._table.marks():
+        """Raises SourceError if an earlier holder may still be in the context of `alone`."""
+        for other in self.table.marks():
             owner = other.owner
-            if not (owner == self._me.owner or owner.is_gone()):
+            if not (owner == self.holder.owner or owner.is_gone()):
                 mark = self._relations.shown(f"__drop_{other.token}")
                 who = str(owner) or "another run"
                 raise SourceError(
@@ -189,38 +187,37 @@ class SourceLock:
                     "to its end; what it still drops could be this run's. See to it that it is "
                     f"gone, and then drop the table that says so: DROP TABLE {mark}"
                 )
-            self._table.drop_mark(other.token)
+            self.table.drop_mark(other.token)
 
     def _try(self) -> Holder | None:
-        """Takes the lock, or takes it over, if that is allowed: None; else who holds it."""
+        """Takes the lock, or takes it over, if that is allowed; None if so, else its holder."""
         with host_guard(self._relations.lock) as alone:
             if self._create():
                 return None
-            holder = self._table.holder()
+            holder = self.table.holder()
             if holder is None:
-                return None if self._create() else (self._table.holder() or UNKNOWN)
-            # What is left of this very process is a lock it failed to give back.
-            is_left = holder.owner == self._me.owner or (alone and holder.owner.is_gone())
+                return None if self._create() else (self.table.holder() or UNKNOWN)
+            # A lock of this very process is one that it failed to give back.
+            is_left = holder.owner == self.holder.owner or (alone and holder.owner.is_gone())
             if not (is_left or self._has_expired(holder)):
                 return holder
-            self._table.take_away(holder.token)
+            self.table.take_away(holder.token)
             if not self._create():
-                return self._table.holder() or UNKNOWN
+                return self.table.holder() or UNKNOWN
             if not is_left:
-                # Another run, on another host, may have seen it expire too, and be at the same.
+                # A run on another host may have seen it expire too, and take it over as well.
                 self._cancellation.wait(POLL_S)
-            if (holder := self._table.holder()) != self._me:
+            if (holder := self.table.holder()) != self.holder:
                 return holder or UNKNOWN
             if not is_left:
                 self.require_alone()  # whoever had it may stall in a DROP
             return None
 
     def _has_expired(self, holder: Holder) -> bool:
-        """Whether this holder has not renewed its lease for as long as we have looked."""
-        if not holder.token:
-            # It is not known for a lease: one of an earlier version is never seen at work.
+        """Whether this holder has not renewed its lease for `LEASE_S`."""
+        if holder == UNKNOWN:
             return False
-        seen, now = (holder, self._table.beat(holder.token)), self._clock()
+        seen, now = (holder, self.table.beat(holder.token)), self._clock()
         if seen != self._seen:
             self._seen, self._seen_since = seen, now
         return now - self._seen_since >= LEASE_S
@@ -228,25 +225,25 @@ class SourceLock:
     def _renew(self) -> None:
         while not self._ended.wait(RENEW_S):
             self._beats += 1
-            # If that goes on failing, the lock is lost, and `require` says so.
+            # If every renewal fails, the lock is lost, and `require` says so.
             with suppress(*SPARK_FAILURES):
-                self._table.set_beat(self._me.token, self._beats)
+                self.table.set_beat(self.holder.token, self._beats)
             if self._ended.is_set():
-                # Who gave the lock back may have dropped the beat before it was there.
+                # `__exit__` may have dropped the beat before this thread made it.
                 with suppress(*SPARK_FAILURES):
-                    self._table.drop_beat(self._me.token)
+                    self.table.drop_beat(self.holder.token)
 
     def _create(self) -> bool:
         """Whether the lock was free, and is ours now."""
         try:
-            self._table.create(self._me)
+            self.table.create(self.holder)
         except SPARK_FAILURES as exc:
-            # Somebody was faster, which Spark and metastores tell in many words; or ours took
+            # Another run was faster, which metastores word in many ways; or the statement took
             # effect, and the answer was lost.
-            holder = self._table.holder()
+            holder = self.table.holder()
             if holder is None and not _EXISTS.search(str(exc)):
                 raise
-            return holder == self._me
+            return holder == self.holder
         return True
 
 
@@ -270,10 +267,10 @@ def host_guard(name: str) -> Iterator[bool]:
 
 @dataclass(frozen=True)
 class Owner:
-    """A process, told apart from every other one, later ones with the same number included.
+    """A process, distinct from every other one, later ones with the same number included.
 
-    `place` is where `pid` means something: the host, the container and the user. `boot` is the
-    host's boot, `started` when the process did, in the kernel's clock; empty where not known.
+    `place` is where `pid` is unique: the host, the container and the user. `boot` is the host's
+    boot, `started` when the process did, in the kernel's clock; empty where not known.
     """
 
     place: str
@@ -286,7 +283,7 @@ class Owner:
         return f"process {self.pid} on host {self.host}" if self.host else ""
 
     def is_gone(self) -> bool:
-        """True only if the process certainly runs no more; another place can't be judged."""
+        """True only if the process certainly runs no more; False for another place."""
         if self.place != _place():
             return False
         if self.boot != _text(_BOOT_ID):
@@ -326,9 +323,8 @@ def _text(path: Path) -> str:
 
 
 def _stat(pid: int) -> tuple[str, str]:
-    """The state of a process, and when it started; both empty where that is not known."""
-    # State and starttime of proc(5). The command's name before them is in parentheses, and may
-    # hold spaces and parentheses.
+    """The state of a process, and when it started (see proc(5)); empty where not known."""
+    # The command's name before them is in parentheses, and may hold spaces and parentheses.
     fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     return (fields[0], fields[19]) if len(fields) > 19 else ("", "")
 
@@ -361,15 +357,15 @@ class LockTable:
         return self._holder(self._relations.lock)
 
     def mark(self, holder: Holder) -> None:
-        """Shows to all that come that this holder drops what another one may make again."""
+        """Puts up the mark that this holder drops what another one may make again."""
         self._create(self._relations.mark(holder.token), holder)
 
     def marks(self) -> list[Holder]:
-        """Whoever has shown that, and has not come to its end."""
+        """The holders whose marks are up."""
         tables = self._spark.sql(f"SHOW TABLES IN {quote_schema(self._relations.schema)}")
         tokens = (self._relations.marked(row["tableName"]) for row in tables.collect())
         found = [(token, self._holder(self._relations.mark(token))) for token in tokens if token]
-        # The name has the token, whatever the properties say.
+        # The name has the token, even if the properties are lost.
         return [replace(holder, token=token) for token, holder in found if holder is not None]
 
     def drop_mark(self, token: str) -> None:
@@ -389,20 +385,15 @@ class LockTable:
         if found is None:
             return None
         try:
-            values = {field.name: decode_property(found[field.name]) for field in fields(Owner)}
+            values = {one.name: decode_property(found[one.name]) for one in fields(Owner)}
             pid = int(values.pop("pid"))
-            # Locks of earlier versions have no token.
-            return Holder(decode_property(found.get(_TAKEN_AS, "")), Owner(**values, pid=pid))
+            return Holder(decode_property(found[_TAKEN_AS]), Owner(**values, pid=pid))
         except (KeyError, ValueError):
             return UNKNOWN
 
     def drop(self) -> None:
         """Frees the lock."""
-        try:
-            self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.lock}")
-        except AnalysisException:
-            # Earlier versions made it a view.
-            self._spark.sql(f"DROP VIEW IF EXISTS {self._relations.lock}")
+        self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.lock}")
 
     def take_away(self, token: str) -> None:
         """Frees the lock that was taken under this token, unless somebody else has it by now."""
@@ -421,10 +412,47 @@ class LockTable:
         self._has_beat = True
 
     def beat(self, token: str) -> str | None:
-        """What changes whenever the holder with this token renews its lease."""
+        """A value that changes whenever the holder with this token renews its lease."""
         found = read_properties(self._spark, self._relations.beat(token), _PROPERTY)
         return found.get(_BEAT) if found else None
 
     def drop_beat(self, token: str) -> None:
-        """Removes what renewed the lease of this holder."""
+        """Drops the table that renewed the lease of this holder."""
         self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.beat(token)}")
+
+
+@dataclass
+class Cancellation:
+    """Whether the user has cancelled the run, and the error of the source that follows.
+
+    `event` may be set from any thread. Once `committing`, only the metastore knows whether the
+    commit took effect.
+    """
+
+    source: str
+    event: threading.Event = field(default_factory=threading.Event)
+    committing: bool = False
+
+    @property
+    def requested(self) -> bool:
+        """Whether the user has cancelled."""
+        return self.event.is_set()
+
+    def check(self) -> None:
+        """Raises SourceError once the user has cancelled."""
+        if self.requested:
+            raise self.error()
+
+    def wait(self, seconds: float) -> None:
+        """Waits so long, less if the user cancels: then it raises SourceError."""
+        self.event.wait(seconds)
+        self.check()
+
+    def error(self) -> SourceError:
+        """The error of a cancelled run."""
+        if self.committing:
+            return SourceError(
+                f"{self.source}: cancelled while it was committing; either all of this run is "
+                "committed or nothing is, and the next run takes what is missing"
+            )
+        return SourceError(f"{self.source}: cancelled; nothing of this run is committed")

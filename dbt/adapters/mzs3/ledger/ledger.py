@@ -6,7 +6,7 @@ An epoch is one pass over new objects. Its phases are partitions:
 - `commit` makes its rows visible. It is one partition, so one step.
 - `failed`: the object that stopped it.
 - `void` is written for an epoch that came to no end, before its objects are planned anew, by a
-  run that has put an empty partition in the place of its commit: so its own run, should it go on,
+  run that has put an empty partition in the place of its commit: so its own run, if it goes on,
   commits nothing.
 - `closing`, without any event, is there before that empty partition: if the run that closes dies
   in between, the next one closes anew.
@@ -14,25 +14,23 @@ An epoch is one pass over new objects. Its phases are partitions:
   is passed over, what a run-operation decided.
 - `snapshot` is what compaction makes of the epochs up to its own.
 - `due` says before the commit that the objects are to be tagged, moved or deleted after it, `done`
-  what became of each; `listing` says when all keys were last listed, for a source that does not do
-  so each time. None of these has a part in what is visible.
+  what became of each; `listing` says when all keys were last listed, for a source that does not
+  list them each time. These change nothing that is visible.
 
 Beside the epochs, under the number 0, is an empty partition whose name says by a digest that a
 source had nothing new: see `idle`.
 
-What counts is written to a folder that nobody reads, the lock is checked, and only then is the
-folder made a partition, in one step. A run that loses its lock in between has its plan on record:
-so whoever takes the lock after that check sees the plan, and closes its commit, or finds it
-committed. Adding a partition is a compare-and-set: of two runs that add the same one, the second
-is refused, and can see which files the first one's has. So a commit is its own run's, or empty.
+A run stages events in a folder that nobody reads, checks the lock, and only then makes the folder
+a partition, in one step. A run that loses its lock in between has its plan on record: so whoever
+takes the lock after that check sees the plan, and closes its commit, or finds it committed. Adding
+a partition is a compare-and-set: of two runs that add the same one, the second is refused, and can
+see which files the first one's has. So a commit is its own run's, or empty.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -49,24 +47,15 @@ from dbt.adapters.mzs3.ledger.events import (
     valid_events_sql,
 )
 from dbt.adapters.mzs3.ledger.lease import NOTHING_COMMITTED, SourceLock
-from dbt.adapters.mzs3.ledger.partitions import (
-    drop_partitions,
-    list_partitions,
-    location_of,
-    partition_sql,
-)
+from dbt.adapters.mzs3.ledger.ledger_table import ledger_table, phase_sql
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.ledger.rows_table import rows_table
-from dbt.adapters.mzs3.ledger.transactions import LedgerTransactions
-from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
 LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"
-_EMPTY = "nothing-"
-# What is known of a source with nothing new is under a number that no epoch has, in a phase that
-# no query reads.
+# The number, which no epoch has, under which a source with nothing new is on record.
 _IDLE_EPOCH = "0"
 
 
@@ -84,9 +73,8 @@ class Ledger:
         self.spark = spark
         self.relations = relations
         self._lock = lock
-        kind = LedgerTransactions if relations.has_transactions else LedgerTable
-        self._table: AnyTable = kind(spark, relations)
-        self._epochs = self._table.epochs()
+        self.table = ledger_table(spark, relations)
+        self._epochs = self.table.epochs()
         self._idle = self._epochs.pop(_IDLE_EPOCH, set())
 
     def require_lock(self, outcome: str = NOTHING_COMMITTED) -> None:
@@ -105,31 +93,31 @@ class Ledger:
     def write_idle(self, digest: str) -> None:
         """Records that a source had nothing new, in place of what was on record of that before.
 
-        That needs no lock: it is true whenever it is read, as the digest is of all that it follows
-        from. Does nothing in a table with transactions, where it would be an event as others are.
-        Raises what Spark raises, also where another run has just recorded it.
+        That needs no lock: the digest is of all that it follows from. Does nothing in a table with
+        transactions, where it would be an event. Raises what Spark raises, also where another run
+        has just recorded it.
         """
         if self.relations.has_transactions:
             return
         phase = f"{Phase.IDLE}{digest}"
-        self._table.add(_IDLE_EPOCH, phase, f"{_EMPTY}{uuid.uuid4().hex}")
+        self.table.add(_IDLE_EPOCH, phase, self.table.empty_folder())
         if self._idle:
-            self._table.drop([(_IDLE_EPOCH, before) for before in sorted(self._idle)])
+            self.table.drop([(_IDLE_EPOCH, before) for before in sorted(self._idle)])
 
     def plan(self, epoch: str) -> DataFrame:
-        """What the epoch takes: object, etag, size, last_modified, hides."""
+        """The objects that the epoch takes: object, etag, size, last_modified, hides."""
         return self.partition(epoch, Phase.PLAN).select(*OBJECT_COLUMNS, "hides")
 
     def objects(self, *, one_task: bool = False) -> DataFrame:
-        """The state of every object, with the columns of `objects_sql`; with `one_task` it is
-        computed by one, without a shuffle."""
+        """The state of every object, with the columns of `objects_sql`; with `one_task` a single
+        task computes it, without a shuffle."""
         valid = self._valid()
         if one_task:
             valid = f"(SELECT /*+ COALESCE(1) */ * FROM {valid})"
         return self.spark.sql(objects_sql(valid, has_void=False))
 
     def events(self) -> DataFrame:
-        """The events that count or counted, with the columns of `valid_events_sql`."""
+        """The events of epochs that are not void, with the columns of `valid_events_sql`."""
         return self.spark.sql(valid_events_sql(self._valid(), has_void=False))
 
     def voids(self) -> DataFrame:
@@ -139,8 +127,7 @@ class Ledger:
 
     def partition(self, epoch: str, phase: str) -> DataFrame:
         """The events of one phase of an epoch, as they are in the table."""
-        place = f"epoch = {quote_literal(epoch)} AND phase = {quote_literal(phase)}"
-        return self.spark.table(self.relations.ledger).where(place)
+        return self.spark.table(self.relations.ledger).where(phase_sql(epoch, phase))
 
     def sample(self, one_in: int) -> list[str]:
         """About one in so many of the objects on record, the same ones each time."""
@@ -158,13 +145,13 @@ class Ledger:
 
     def write_listing(self, listed: str, at: int) -> None:
         """Records that all of this location and pattern was listed at that time; to be called
-        once what was found then is committed, or waits in the ledger."""
+        once the objects found then are committed, or wait in the ledger."""
         event = self.spark.range(1).select(F.lit(listed).alias("object"))
-        self._publish(
+        self._write(
             next_epoch(self._epochs),
             Phase.LISTING,
             event,
-            LISTING_IS_LOST,
+            outcome=LISTING_IS_LOST,
             state=F.lit(Phase.LISTING),
             at=F.timestamp_seconds(F.lit(at)),
         )
@@ -177,7 +164,7 @@ class Ledger:
         """
         now = F.current_timestamp()
         at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
-        self._publish(next_epoch(self._epochs), Phase.NOTE, events, at=at)
+        self._write(next_epoch(self._epochs), Phase.NOTE, events, at=at)
 
     def write_plan(self, epoch: str, objects: DataFrame, *, few: bool = False) -> None:
         """Records which objects the epoch takes, before any of them is read.
@@ -185,7 +172,7 @@ class Ledger:
         `few` fit into the driver's memory. Raises SourceError if another run has planned under
         the same number.
         """
-        self._publish(epoch, Phase.PLAN, objects, few=few, state=F.lit(State.LISTED))
+        self._write(epoch, Phase.PLAN, objects, few=few, state=F.lit(State.LISTED))
 
     def write_commit(self, epoch: str, objects: DataFrame, *, few: bool = False) -> None:
         """Commits the epoch: its rows are visible from here on, and what they replace is not.
@@ -193,21 +180,22 @@ class Ledger:
         `objects` is the plan with `rows`, `rejects`, and `error`: why an object was skipped, which
         then replaces nothing, or NULL; `few` fit into the driver's memory.
         """
-        taken = F.col("error").isNull()
-        self._publish(
+        is_fetched = F.col("error").isNull()
+        self._write(
             epoch,
             Phase.COMMIT,
             objects,
             few=few,
-            state=F.when(taken, State.FETCHED).otherwise(State.SKIPPED),
-            hides=F.when(taken, F.col("hides")),
+            state=F.when(is_fetched, State.FETCHED).otherwise(State.SKIPPED),
+            hides=F.when(is_fetched, F.col("hides")),
         )
 
     def write_failed(self, epoch: str, objects: DataFrame, error: Column) -> None:
         """Ends the epoch with an error of these objects; nothing of it is visible."""
         self.require_lock()
         planned = Phase.PLAN in self._epochs.get(epoch, ())
-        self._write(epoch, Phase.FAILED, objects, state=F.lit(State.FAILED), error=error)
+        state = F.lit(State.FAILED)
+        self._write(epoch, Phase.FAILED, objects, outcome=None, state=state, error=error)
         if planned:
             # The user is to see why the objects failed, not why the clean-up did.
             with suppress(*SPARK_FAILURES):
@@ -219,39 +207,39 @@ class Ledger:
         If that run has committed it meanwhile, it stays committed.
         """
         self.require_lock()
-        close(self._table, epoch, Phase.CLOSING)
-        if not close(self._table, epoch, Phase.COMMIT):
+        self.table.close(epoch, Phase.CLOSING)
+        if not self.table.close(epoch, Phase.COMMIT):
             self._epochs.setdefault(epoch, set()).add(Phase.COMMIT)
             self.drop([(epoch, Phase.CLOSING)])
             return
         rows_table(self.spark, self.relations).settle(epoch)
-        self._write(epoch, Phase.VOID, self.plan(epoch).limit(1), state=F.lit(Phase.VOID))
+        self._write_mark(epoch, Phase.VOID)
 
     def write_due(self, epoch: str) -> None:
         """Records that the epoch's objects are to be tagged, moved or deleted after its commit."""
-        self._write(epoch, Phase.DUE, self.plan(epoch).limit(1), state=F.lit(Phase.DUE))
+        self._write_mark(epoch, Phase.DUE)
 
     def write_done(self, epoch: str, objects: DataFrame) -> None:
         """Records what became of the epoch's objects; `objects` has state and error."""
-        self._write(epoch, Phase.DONE, objects)
+        self._write(epoch, Phase.DONE, objects, outcome=None)
 
     def write_snapshot(self, epoch: str, events: DataFrame) -> None:
         """Records what the events of the epochs up to this one come to; older epochs may go.
 
         The events have all columns of the ledger.
         """
-        self._publish(epoch, Phase.SNAPSHOT, events, at=F.col("at"))
+        self._write(epoch, Phase.SNAPSHOT, events, at=F.col("at"))
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:
         """Drops these pairs of epoch and phase; safe to repeat."""
         if partitions:
-            self._table.drop(partitions)
+            self.table.drop(partitions)
             for epoch, phase in partitions:
                 self._epochs.get(epoch, set()).discard(phase)
             self._epochs = {epoch: phases for epoch, phases in self._epochs.items() if phases}
 
     def _valid(self) -> str:
-        """The ledger in SQL, without void epochs and what a snapshot has taken the place of.
+        """The ledger in SQL, without void epochs and those that the snapshot replaces.
 
         A snapshot has no event of an epoch that was void by then, and none is declared so later.
         """
@@ -268,27 +256,31 @@ class Ledger:
             condition += f" OR epoch = {quote_literal(snapshot)} AND phase = '{Phase.SNAPSHOT}'"
         return f"(SELECT * FROM {self.relations.ledger} WHERE {condition})"
 
-    def _write(self, epoch: str, phase: str, events: DataFrame, **given: Column) -> None:
-        """`given` goes before the columns of `events`; what is in neither is NULL."""
-        # Even if this fails half way, the number is never taken again.
-        self._epochs.setdefault(epoch, set()).add(phase)
-        self._table.insert(epoch, phase, with_all_columns(events, given))
+    def _write_mark(self, epoch: str, phase: str) -> None:
+        """Adds the phase with one event, the first of the plan."""
+        self._write(epoch, phase, self.plan(epoch).limit(1), outcome=None, state=F.lit(phase))
 
-    def _publish(
+    def _write(
         self,
         epoch: str,
         phase: str,
         events: DataFrame,
-        outcome: str = NOTHING_COMMITTED,
         *,
+        outcome: str | None = NOTHING_COMMITTED,
         few: bool = False,
         **given: Column,
     ) -> None:
-        """As `_write`, with a compare-and-set as its last step; `outcome` is for the error."""
+        """Adds the phase. `given` goes before the columns of `events`; others are NULL.
+
+        Raises SourceError, with the outcome of the run, if the lock is lost or another run has
+        added the phase. Without an `outcome` neither is an error.
+        """
+        # Even if this fails half way, no epoch has the number again.
         self._epochs.setdefault(epoch, set()).add(phase)
-        folder = self._table.stage(epoch, with_all_columns(events, given), few=few)
-        self.require_lock(outcome)
-        if not publish(self._table, epoch, phase, folder):
+        folder = self.table.stage(epoch, with_all_columns(events, given), few=few)
+        if outcome is not None:
+            self.require_lock(outcome)
+        if not self.table.publish(epoch, phase, folder) and outcome is not None:
             raise SourceError(
                 f"{self.relations.shown()}: another run took the source over while this one was "
                 f"at work on it; {outcome}. Run again"
@@ -304,87 +296,3 @@ def with_all_columns(events: DataFrame, given: Mapping[str, Column]) -> DataFram
         for name, data_type in LEDGER_COLUMNS.items()
     )
     return events.select(*columns)
-
-
-class LedgerTable:
-    """The partitions of a ledger, each of an epoch and a phase."""
-
-    def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
-        self._spark = spark
-        self._name = relations.ledger
-
-    def epochs(self) -> dict[str, set[str]]:
-        """Every epoch with its phases, from the metastore alone: no file is read."""
-        found: dict[str, set[str]] = {}
-        for epoch, phase in list_partitions(self._spark, self._name):
-            found.setdefault(epoch, set()).add(phase)
-        return found
-
-    def insert(self, epoch: str, phase: str, events: DataFrame) -> None:
-        """Writes the events as this partition, unless it is there already."""
-        publish(self, epoch, phase, self.stage(epoch, events))
-
-    def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
-        """Writes the events to a folder of their own, which nobody reads; its name.
-
-        What is `few` the driver writes, if it can, in half of the time that a writing job takes.
-        """
-        folder = f"events-{uuid.uuid4().hex}"
-        path, engine = self._path(epoch, folder), engine_of(self._spark)
-        events = events.coalesce(1)  # in one file, as queries open all epochs' files
-        if few and engine.writes_files:
-            engine.write_parquet(self._spark, path, events.toArrow())
-        else:
-            events.write.parquet(path)
-        return folder
-
-    def add(self, epoch: str, phase: str, folder: str) -> None:
-        """Adds the partition with what is in the folder. Raises if it is there already."""
-        partition = partition_sql({"epoch": epoch, "phase": phase})
-        place = quote_literal(self._path(epoch, folder))
-        self._spark.sql(f"ALTER TABLE {self._name} ADD {partition} LOCATION {place}")
-
-    def folder(self, epoch: str, phase: str) -> str | None:
-        """The folder of a partition; None if there is no such partition."""
-        if phase not in self.epochs().get(epoch, ()):
-            return None
-        partition = {"epoch": epoch, "phase": phase}
-        return location_of(self._spark, self._name, partition).rpartition("/")[2]
-
-    def drop(self, partitions: list[tuple[str, str]]) -> None:
-        """Drops these pairs of epoch and phase, files and all; safe to repeat."""
-        named = [{"epoch": epoch, "phase": phase} for epoch, phase in partitions]
-        drop_partitions(self._spark, self._name, named)
-
-    def _path(self, epoch: str, folder: str) -> str:
-        return f"{self._location}/epoch={epoch}/{folder}"
-
-    @cached_property
-    def _location(self) -> str:
-        return location_of(self._spark, self._name)
-
-
-AnyTable = LedgerTable | LedgerTransactions
-
-
-def publish(table: AnyTable, epoch: str, phase: str, folder: str) -> bool:
-    """Adds the partition with what is in this folder; False if another was there before."""
-    return _added(table, epoch, phase, folder) == folder
-
-
-def close(table: AnyTable, epoch: str, phase: str) -> bool:
-    """Adds the partition as one that stays empty; False if it was published before."""
-    return _added(table, epoch, phase, f"{_EMPTY}{uuid.uuid4().hex}").startswith(_EMPTY)
-
-
-def _added(table: AnyTable, epoch: str, phase: str, folder: str) -> str:
-    """The folder of the partition, which is this one unless the partition was there before."""
-    try:
-        table.add(epoch, phase, folder)
-    except SPARK_FAILURES:
-        # Refused; or it took effect, and the answer was lost.
-        there = table.folder(epoch, phase)
-        if there is None:
-            raise
-        return there
-    return folder

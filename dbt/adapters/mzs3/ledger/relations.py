@@ -4,38 +4,34 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import dataclass, replace
 
 from dbt.adapters.mzs3.spark.sql import PARQUET, qualified_name
 
 # The metastore can't filter partitions by a column whose name starts with `_`.
 EPOCH_COLUMN = "mz_epoch"
 SUFFIXES = ("", "__objects", "__rejects", "__ledger", "__rows", "__lock")
-"""What the names of a source's relations end in, behind its own."""
+"""What the names of a source's relations end in."""
 _MARK = "__drop_"
 
 
+@dataclass(eq=False)
 class SourceRelations:
     """The names of a source's relations, quoted as in SQL; `shown` is one as a user reads it.
 
-    `file_format` is that of the tables of rows and of the ledger. Where it has transactions, the
+    `file_format` is that of the tables of rows and of the ledger. If it has transactions, the
     names of these tables end with the `generation`, another one after each reset, and a view has
-    the name without it: so what a run writes late, which was reset meanwhile, meets no table. That
-    of rows has its own, `rows_generation`, once it was made anew beside a ledger that stayed.
+    the name without it: so whatever a run writes late, after a reset, meets no table. The table of
+    rows has its own `rows_generation` once it was made anew beside a ledger that stayed.
     """
 
-    def __init__(
-        self,
-        schema: str,
-        identifier: str,
-        file_format: str = PARQUET,
-        generation: str = "",
-        rows_generation: str = "",
-    ) -> None:
-        self.schema = schema
-        self.identifier = identifier
-        self.file_format = file_format
-        self.generation = generation
-        self.rows_generation = rows_generation
+    schema: str
+    identifier: str
+    file_format: str = PARQUET
+    generation: str = ""
+    rows_generation: str = ""
+
+    def __post_init__(self) -> None:
         self.source = self._name()
         """The view of the committed rows, which users select from."""
         self.objects = self._name("__objects")
@@ -51,7 +47,7 @@ class SourceRelations:
 
     @property
     def has_transactions(self) -> bool:
-        """Whether what is written to a table of this format is there in one step."""
+        """Whether a write to a table of this format takes effect in one step."""
         return self.file_format != PARQUET
 
     def stored_as(
@@ -60,14 +56,16 @@ class SourceRelations:
         """The relations with tables in this format, of a new generation unless one is given."""
         if generation is None:
             generation = _new_generation(file_format)
-        return SourceRelations(
-            self.schema, self.identifier, file_format, generation, rows_generation
+        return replace(
+            self,
+            file_format=file_format,
+            generation=generation,
+            rows_generation=rows_generation,
         )
 
     def with_new_rows(self) -> SourceRelations:
         """The relations with this ledger and a table of rows that is made anew."""
-        rows = _new_generation(self.file_format)
-        return self.stored_as(self.file_format, self.generation, rows)
+        return replace(self, rows_generation=_new_generation(self.file_format))
 
     def has_generation(self, table: str) -> bool:
         """Whether the table, by its name alone, is one of this source's that has a generation."""
@@ -84,7 +82,7 @@ class SourceRelations:
         return self._name(f"__lock_{token}")
 
     def mark(self, token: str) -> str:
-        """The table that is there while the run that took the lock under this token drops what
+        """The table that exists while the run that took the lock under this token drops what
         another one may make again."""
         return self._name(f"{_MARK}{token}")
 

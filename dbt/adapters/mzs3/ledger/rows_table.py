@@ -1,7 +1,4 @@
-"""The table of a source's rows, epoch by epoch, whatever its format; nobody sees them there yet.
-
-Where the format has transactions, an epoch's rows are one INSERT: all there, or not at all.
-"""
+"""The table of a source's rows, epoch by epoch, whatever its format; no view shows them yet."""
 
 from __future__ import annotations
 
@@ -14,13 +11,13 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.partitions import (
-    add_partition,
     drop_partitions,
     list_partitions,
-    write_partition,
+    location_of,
+    partition_sql,
 )
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
-from dbt.adapters.mzs3.ledger.table_files import FILES_DDL, table_files
+from dbt.adapters.mzs3.ledger.table_files import END, FILES_DDL, table_files
 from dbt.adapters.mzs3.spark.frames import observed
 from dbt.adapters.mzs3.spark.job import OnBatches, shipped
 from dbt.adapters.mzs3.spark.sql import quote_literal
@@ -28,6 +25,8 @@ from dbt.adapters.mzs3.spark.sql import quote_literal
 PARTITIONS_AT_ONCE = 100
 
 _ENCRYPTION = "spark.hadoop.parquet.crypto.factory.class"
+# Where Spark's name of a compression is not Arrow's, or Arrow has none.
+_CODECS = {"uncompressed": "none", "lz4_raw": "lz4", "lzo": "snappy"}
 
 RowsOf = Callable[..., OnBatches]
 
@@ -48,11 +47,7 @@ class RowsSpec(Protocol):
         """The same, as Arrow's."""
 
 
-# Where Spark's name of a compression is not Arrow's, or Arrow has none.
-_CODECS = {"uncompressed": "none", "lz4_raw": "lz4", "lzo": "snappy"}
-
-
-class RowPartitions:
+class RowsTable:
     """A table of Parquet files, in which each epoch is a partition."""
 
     def __init__(self, spark: SparkSession, name: str) -> None:
@@ -60,8 +55,7 @@ class RowPartitions:
         self._name = name
 
     def fetched(self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
-        """The rows of `rows_of(spec, *more)`, in tasks over the rows of `given`, as `write`
-        takes them.
+        """The rows of `rows_of(spec, *more)`, made by tasks over the rows of `given`, for `write`.
 
         Raises SourceError where Spark is told to encrypt Parquet, which tasks can't.
         """
@@ -81,14 +75,25 @@ class RowPartitions:
         """Writes what `fetched` gave as the rows of the epoch, in one step; how many they are.
 
         Columns of the table that the rows lack are NULL. Nothing is written if `require_lock`
-        raises, nor, in partitions, if Spark does not report how many rows there are, for which
-        SparkJobError is raised.
+        raises, as the table may have been made anew; nor, in partitions, if Spark does not report
+        how many rows there are, for which SparkJobError is raised.
         """
-        return write_partition(frame, self._name, {EPOCH_COLUMN: epoch}, require_lock=require_lock)
+        # Not by INSERT: each INSERT stages its files in the same folder of the table, which the
+        # first one to end removes. A run that has lost the source's lock would take rows from
+        # another run, and Spark would not notice.
+        counted = Observation()
+        files = frame.observe(counted, F.sum("rows").alias("rows"))
+        folder = self._folder(epoch)
+        texts = files.select(F.col("file").cast("string")).write.mode("overwrite")
+        texts.options(lineSep=END.decode(), maxRecordsPerFile=1, compression="none").text(folder)
+        written = int(observed(counted)["rows"] or 0)
+        require_lock()
+        self._add_partition(epoch, folder)
+        return written
 
     def settle(self, epoch: str) -> None:
         """Lets `drop_except` find what a run that died has written of the epoch."""
-        add_partition(self._spark, self._name, {EPOCH_COLUMN: epoch})
+        self._add_partition(epoch, self._folder(epoch))
 
     def drop_except(
         self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
@@ -105,20 +110,25 @@ class RowPartitions:
         """Whether no row was ever written, or all are dropped."""
         return self._spark.sql(f"SHOW PARTITIONS {self._name}").first() is None
 
+    def _add_partition(self, epoch: str, folder: str) -> None:
+        located = f"{partition_sql({EPOCH_COLUMN: epoch})} LOCATION {quote_literal(folder)}"
+        self._spark.sql(f"ALTER TABLE {self._name} ADD IF NOT EXISTS {located}")
 
-class RowTransactions:
-    """A table of a format with transactions, partitioned by epochs."""
+    def _folder(self, epoch: str) -> str:
+        """Where the epoch's files are: the same folder each time, until it is dropped."""
+        # Its name is no partition's, as `mz_epoch=7` would be: else `MSCK REPAIR TABLE` would list
+        # a partition that is still being written, and a session that found it empty would keep it
+        # so.
+        return f"{location_of(self._spark, self._name)}/{EPOCH_COLUMN}-{epoch}"
 
-    def __init__(self, spark: SparkSession, name: str) -> None:
-        self._spark = spark
-        self._name = name
+
+class _RowTransactions(RowsTable):
+    """A table of a format with transactions: the rows of an epoch are one INSERT."""
 
     def fetched(self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
-        """See `RowPartitions`."""
         return given.mapInArrow(shipped(rows_of, spec, *more), spec.ddl)
 
     def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
-        """See `RowPartitions`."""
         schema = self._spark.table(self._name).drop(EPOCH_COLUMN).schema
         counted = Observation()
         rows = frame.to(schema)
@@ -128,12 +138,11 @@ class RowTransactions:
         return int(observed(counted)["rows"])
 
     def settle(self, epoch: str) -> None:
-        """See `RowPartitions`: all that is in the table is found."""
+        pass  # `drop_except` finds all that is in the table
 
     def drop_except(
         self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
     ) -> None:
-        """See `RowPartitions`."""
         # Epochs have as many digits as each other, so texts compare as numbers do. No file is
         # read for that: a condition on partitions alone takes whole files out of the table.
         gone = f"{EPOCH_COLUMN} < {quote_literal(before)}"
@@ -143,14 +152,10 @@ class RowTransactions:
         self._spark.sql(f"DELETE FROM {self._name} WHERE {gone}")
 
     def is_empty(self) -> bool:
-        """See `RowPartitions`."""
         return self._spark.table(self._name).first() is None
-
-
-RowsTable = RowPartitions | RowTransactions
 
 
 def rows_table(spark: SparkSession, relations: SourceRelations) -> RowsTable:
     """The table of rows of the source, in the format that it has."""
-    kind = RowTransactions if relations.has_transactions else RowPartitions
+    kind = _RowTransactions if relations.has_transactions else RowsTable
     return kind(spark, relations.rows)

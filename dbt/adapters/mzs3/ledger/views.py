@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -15,8 +15,8 @@ from dbt.adapters.mzs3.spark.sql import quote_literal, quote_schema
 from dbt.adapters.mzs3.spark.tables import change_view, properties_sql, read_properties
 
 _PROPERTY = "mzs3.view."
-# By which a view is known as the source's own; a version that changes its text counts `form` up.
-_OWN_VIEW = {"made_by": "dbt-mzs3", "form": "2"}
+# It marks a view as the source's own.
+_OWN_VIEW = {"made_by": "dbt-mzs3"}
 # As SHOW TABLE EXTENDED has them, in a line.
 _SHOWN_PROPERTIES = re.compile(r"^Table Properties: \[(.*)\]$", re.MULTILINE)
 
@@ -30,64 +30,55 @@ Properties = dict[str, str]
 
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, Properties]:
-    """Of each name of a view that is taken, the properties that the source gave to it, if any."""
+    """The properties that the source gave to each relation with the name of one of its views."""
     found = {name: read_properties(spark, name, _PROPERTY) for name in _suffixes(relations)}
     return {name: own for name, own in found.items() if own is not None}
 
 
 def foreign_views(relations: SourceRelations, views: Mapping[str, Properties]) -> list[str]:
-    """The relations that have the name of one of the source's views, and are not its own; as
-    errors name them."""
+    """The names, as in messages, of relations among `views` that the source has not made."""
     suffixes = _suffixes(relations)
     return [relations.shown(suffixes[name]) for name, own in views.items() if not own]
 
 
 def create_views(
-    spark: SparkSession, relations: SourceRelations, there: Mapping[str, Properties]
+    spark: SparkSession, relations: SourceRelations, existing: Collection[str]
 ) -> None:
-    """Creates the views that are not there, and changes those of an earlier version, which read
-    the ledger in another way; `there` are those of `read_views`."""
+    """Creates the views that are not among the `existing` ones."""
     own = properties_sql(_PROPERTY, _OWN_VIEW)
     for name, text in _texts(relations).items():
-        if name not in there:
+        if name not in existing:
             spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
-        elif not _is_current(there[name]):
-            change_view(spark, name, text, _PROPERTY, _OWN_VIEW)
-            spark.sql(f"ALTER VIEW {name} SET TBLPROPERTIES {own}")
 
 
-def has_current_views(spark: SparkSession, relations: SourceRelations) -> bool:
-    """Whether all views of the source exist, as this version creates them."""
+def has_views(spark: SparkSession, relations: SourceRelations) -> bool:
+    """Whether all views of the source exist."""
     names = [f"{relations.identifier}{one}".lower() for one in _suffixes(relations).values()]
     shown = _shown_properties(spark, relations.schema, names)
-    if all(_is_current(shown.get(name, {})) for name in names):
+    if all(shown.get(name) for name in names):
         return True
     # Not every catalog shows all of its views, or to everybody.
     views = read_views(spark, relations)
-    return len(views) == len(names) and all(map(_is_current, views.values()))
+    return len(views) == len(names) and all(views.values())
 
 
 def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> None:
     """Makes each view, in one step, read no event before this epoch, which has a snapshot.
 
-    A view shows the same whatever snapshot it starts from, so that a run may die between two.
+    A view shows the same whatever snapshot it starts from: so a run may die between two of them.
     """
     for name, text in _texts(relations, epoch).items():
         change_view(spark, name, text, _PROPERTY, _OWN_VIEW)
 
 
 def with_prefix(prefix: str, properties: Mapping[str, str]) -> Properties:
-    """Those of the properties whose names start with the prefix, by the rest of the name."""
+    """The properties whose names start with the prefix, by the rest of the name."""
     ours = {key: value for key, value in properties.items() if key.startswith(prefix)}
     return {key.removeprefix(prefix): value for key, value in ours.items()}
 
 
-def _is_current(view: Properties) -> bool:
-    return view.get("form") == _OWN_VIEW["form"]
-
-
 def _suffixes(relations: SourceRelations) -> dict[str, str]:
-    """What the name of each view ends in, by its name as in SQL."""
+    """The suffix of each view's name, by its name as in SQL."""
     return {
         relations.source: "",
         relations.objects: "__objects",
@@ -98,8 +89,8 @@ def _suffixes(relations: SourceRelations) -> dict[str, str]:
 def _shown_properties(
     spark: SparkSession, schema: str, names: Sequence[str]
 ) -> dict[str, Properties]:
-    """The properties that a source gave to its views, by the view's name in lower case; by one
-    statement, where `read_views` takes one for each."""
+    """The properties that a source gave to its views, by the view's name in lower case; one
+    statement reads those of all views."""
     pattern = quote_literal("|".join(names))
     try:
         rows = spark.sql(f"SHOW TABLE EXTENDED IN {quote_schema(schema)} LIKE {pattern}").collect()

@@ -28,7 +28,7 @@ from dbt.adapters.mzs3.ledger.compaction import is_due
 from dbt.adapters.mzs3.ledger.epochs import Epochs, unfinished_epochs
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
-from dbt.adapters.mzs3.ledger.views import has_current_views
+from dbt.adapters.mzs3.ledger.views import has_views
 from dbt.adapters.mzs3.source.discovery import AfterAction, Discovery
 from dbt.adapters.mzs3.source.executor.listing import FirstPage, first_page
 from dbt.adapters.mzs3.source.listing.reconcile import unsettled
@@ -59,7 +59,7 @@ def is_idle(run: SourceRun) -> bool:
             store = beside.submit(open_store, run.connection, run.definition.location)
             if (relations := _current_relations(run)) is None:
                 return False
-            views = beside.submit(has_current_views, run.spark, run.definition.relations)
+            views = beside.submit(has_views, run.spark, run.definition.relations)
             ledger = Ledger(run.spark, relations)
             epochs = ledger.epochs()
             if unfinished_epochs(epochs) or is_due(epochs):

@@ -14,8 +14,7 @@ from dataclasses import KW_ONLY, dataclass
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger.cancellation import Cancellation
-from dbt.adapters.mzs3.ledger.lease import UNKNOWN, LockTable, Owner, SourceLock
+from dbt.adapters.mzs3.ledger.lease import UNKNOWN, Cancellation, LockTable, Owner, SourceLock
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.tables import is_there, stored_relations
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable

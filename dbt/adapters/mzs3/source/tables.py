@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.events import LEDGER_COLUMNS
+from dbt.adapters.mzs3.ledger.ledger_table import WRITTEN_BY
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN, SourceRelations
 from dbt.adapters.mzs3.ledger.rows_table import rows_table
-from dbt.adapters.mzs3.ledger.transactions import WRITTEN_BY
 from dbt.adapters.mzs3.ledger.views import create_views, foreign_views, read_views, with_prefix
 from dbt.adapters.mzs3.source.executor.fetch import schema_ddl
 from dbt.adapters.mzs3.source.options import SourceDefinition

@@ -1,0 +1,196 @@
+"""The table of a ledger, in which each phase of each epoch is added in one step, or not at all.
+
+In a table of Parquet files a phase is a partition. In one of Delta Lake or Iceberg it is the rows
+that one commit has added. Adding it is as strict there: of two runs that add the same phase of
+the same epoch, the format refuses the second, which reads in `written_by` whose rows are there.
+That needs no lock and no clock:
+
+- Delta keeps the names of transactions in its log. It does not write a transaction of a recorded
+  name again, and of two at once the second fails, whatever the isolation of the table.
+- Iceberg validates an overwrite of exactly that phase of that epoch: it fails if anything was
+  added there since the snapshot in which the phase was absent.
+
+What closes an epoch adds a row in the place of its commit, and in the same step the row by which
+the epoch is void: so that row never counts as a commit.
+"""
+
+from __future__ import annotations
+
+import uuid
+from functools import cached_property
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.ledger.events import LEDGER_COLUMNS, Phase
+from dbt.adapters.mzs3.ledger.partitions import (
+    drop_partitions,
+    list_partitions,
+    location_of,
+    partition_sql,
+)
+from dbt.adapters.mzs3.ledger.relations import SourceRelations
+from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
+from dbt.adapters.mzs3.spark.sql import DELTA, quote_literal
+
+WRITTEN_BY = "written_by"
+"""The column, in a format with transactions, with the name under which a row was staged."""
+_EMPTY = "nothing-"
+
+
+class LedgerTable:
+    """A ledger in a table of Parquet files: each phase of an epoch is a partition."""
+
+    def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
+        self._spark = spark
+        self._name = relations.ledger
+
+    def epochs(self) -> dict[str, set[str]]:
+        """Every epoch with its phases; of partitions, from the metastore alone."""
+        found: dict[str, set[str]] = {}
+        for epoch, phase in self._on_record():
+            found.setdefault(epoch, set()).add(phase)
+        return found
+
+    def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
+        """Writes the events to a folder of their own, which nobody reads; its name.
+
+        What is `few` the driver writes, if it can, in half of the time that a writing job takes.
+        """
+        folder = f"events-{uuid.uuid4().hex}"
+        path, engine = self._path(epoch, folder), engine_of(self._spark)
+        events = events.coalesce(1)  # in one file, as queries open all epochs' files
+        if few and engine.writes_files:
+            engine.write_parquet(self._spark, path, events.toArrow())
+        else:
+            events.write.parquet(path)
+        return folder
+
+    def publish(self, epoch: str, phase: str, folder: str) -> bool:
+        """Adds the phase with what was staged; False if it was there before, from elsewhere."""
+        return self._settled(epoch, phase, folder) == folder
+
+    def close(self, epoch: str, phase: str) -> bool:
+        """Adds the phase as one that stays empty; False if it was published before."""
+        return self._settled(epoch, phase, self.empty_folder()).startswith(_EMPTY)
+
+    def add(self, epoch: str, phase: str, folder: str) -> None:
+        """Adds the phase with what was staged. Raises if the phase is there already."""
+        partition = partition_sql({"epoch": epoch, "phase": phase})
+        place = quote_literal(self._path(epoch, folder))
+        self._spark.sql(f"ALTER TABLE {self._name} ADD {partition} LOCATION {place}")
+
+    def folder(self, epoch: str, phase: str) -> str | None:
+        """The name under which the phase was staged; None if the phase is not there."""
+        if phase not in self.epochs().get(epoch, ()):
+            return None
+        partition = {"epoch": epoch, "phase": phase}
+        return location_of(self._spark, self._name, partition).rpartition("/")[2]
+
+    def drop(self, partitions: list[tuple[str, str]]) -> None:
+        """Drops these pairs of epoch and phase, files and all; safe to repeat."""
+        named = [{"epoch": epoch, "phase": phase} for epoch, phase in partitions]
+        drop_partitions(self._spark, self._name, named)
+
+    @staticmethod
+    def empty_folder() -> str:
+        """The name of a folder that is never made."""
+        return f"{_EMPTY}{uuid.uuid4().hex}"
+
+    def _settled(self, epoch: str, phase: str, folder: str) -> str:
+        """The folder of the phase once it is added: this one, unless the phase was there."""
+        try:
+            self.add(epoch, phase, folder)
+        except SPARK_FAILURES:
+            # Refused; or it took effect, and the answer was lost.
+            if (there := self.folder(epoch, phase)) is None:
+                raise
+            return there
+        return folder
+
+    def _on_record(self) -> list[tuple[str, ...]]:
+        return list_partitions(self._spark, self._name)
+
+    def _path(self, epoch: str, folder: str) -> str:
+        return f"{self._location}/epoch={epoch}/{folder}"
+
+    @cached_property
+    def _location(self) -> str:
+        return location_of(self._spark, self._name)
+
+
+class _LedgerTransactions(LedgerTable):
+    """A ledger in a table of a format with transactions; a `folder` is only a name there."""
+
+    def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
+        super().__init__(spark, relations)
+        self._is_delta = relations.file_format == DELTA
+        self._staged: dict[str, DataFrame] = {}
+
+    def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
+        folder = f"events-{uuid.uuid4().hex}"
+        self._staged[folder] = events.coalesce(1).localCheckpoint()
+        return folder
+
+    def add(self, epoch: str, phase: str, folder: str) -> None:
+        rows = self._rows(epoch, phase, folder)
+        if self._is_delta:
+            named = {"txnAppId": f"{epoch}/{phase}", "txnVersion": "1"}
+            rows.writeTo(self._name).options(**named).append()
+            if self.folder(epoch, phase) == folder or rows.isEmpty():
+                return
+        else:
+            head = f"SELECT snapshot_id FROM {self._name}.refs WHERE name = 'main'"
+            base = self._spark.sql(head).first()
+            if self.folder(epoch, phase) is None:
+                # Without a snapshot there is nothing that could have been added before.
+                since = {"validate-from-snapshot-id": str(base[0])} if base else {}
+                writer = rows.writeTo(self._name).option("isolation-level", "serializable")
+                writer.options(**since).overwrite(
+                    (F.col("epoch") == epoch) & (F.col("phase") == phase)
+                )
+                return
+        raise PySparkException(f"{epoch}/{phase} already exists")
+
+    def folder(self, epoch: str, phase: str) -> str | None:
+        there = self._spark.table(self._name).where(phase_sql(epoch, phase)).select(WRITTEN_BY)
+        row = there.first()
+        return row[0] if row else None
+
+    def drop(self, partitions: list[tuple[str, str]]) -> None:
+        gone = " OR ".join(f"({phase_sql(epoch, phase)})" for epoch, phase in partitions)
+        self._spark.sql(f"DELETE FROM {self._name} WHERE {gone}")
+
+    def _on_record(self) -> list[tuple[str, ...]]:
+        phases = self._spark.table(self._name).select("epoch", "phase").distinct()
+        return [*map(tuple, phases.collect())]
+
+    def _rows(self, epoch: str, phase: str, folder: str) -> DataFrame:
+        """The rows to add, with all columns of the table."""
+        phases = F.lit(phase)
+        if folder in self._staged:
+            events = self._staged[folder]
+        else:
+            nothing = (F.lit(None).cast(of).alias(name) for name, of in LEDGER_COLUMNS.items())
+            events = self._spark.range(1).select(*nothing)
+            if phase == Phase.COMMIT:
+                phases = F.explode(F.array(F.lit(phase), F.lit(Phase.VOID)))
+        return events.select(
+            "*",
+            F.lit(epoch).alias("epoch"),
+            phases.alias("phase"),
+            F.lit(folder).alias(WRITTEN_BY),
+        )
+
+
+def phase_sql(epoch: str, phase: str) -> str:
+    """The condition on the ledger's columns for one phase of an epoch."""
+    return f"epoch = {quote_literal(epoch)} AND phase = {quote_literal(phase)}"
+
+
+def ledger_table(spark: SparkSession, relations: SourceRelations) -> LedgerTable:
+    """The table of the source's ledger, in the format that it has."""
+    kind = _LedgerTransactions if relations.has_transactions else LedgerTable
+    return kind(spark, relations)
