@@ -254,7 +254,7 @@ def test_a_failure_is_on_record_of_a_run_that_has_the_lock_alone(monkeypatch):
 
 def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
     lock = held_by(monkeypatch, HOLDER)
-    lock._me = HOLDER
+    lock.holder = HOLDER
     written = []
 
     def write_note(events):
