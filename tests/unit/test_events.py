@@ -83,8 +83,8 @@ def test_other_phases_say_what_happens_and_have_no_bar(phase: Any, said: str) ->
 def test_every_kind_has_a_name_of_its_own_and_a_message() -> None:
     events = Told()
     with events.monitor(parts=4) as monitor:
-        monitor.recovered("an earlier run was cut off")
-        monitor.committed(RESULT)
+        monitor.note_recovered("an earlier run was cut off")
+        monitor.note_committed(RESULT)
     with pytest.raises(CopyError), events.monitor():
         raise CopyError("no room")
     with pytest.raises(CopyError), events.monitor(parts=1):
@@ -117,9 +117,9 @@ def test_every_kind_has_its_fields() -> None:
     told = Told()
     with told.monitor() as monitor:
         monitor.begin_again("wide rows")
-        monitor.resumed_whole()
+        monitor.note_already_whole()
         monitor._tell_progress(SEEN)
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
     assert [{**event.fields, "elapsed": 0} for event in told] == [
         {**ABOUT, "elapsed": 0, **fields}
         for fields in (

@@ -149,7 +149,7 @@ class _Quiet:
     target = None
     is_cancelled = False
 
-    def committed(self, result: CopyResult) -> CopyResult:
+    def note_committed(self, result: CopyResult) -> CopyResult:
         return result
 
     def __getattr__(self, name: str) -> Any:

@@ -35,7 +35,7 @@ def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
 
     nothing: Any = None
     committed: list[CopyResult] = []
-    monitor: Any = SimpleNamespace(committed=committed.append)
+    monitor: Any = SimpleNamespace(note_committed=committed.append)
     run = ExportRun(EXPORT, nothing, nothing, nothing, nothing, monitor)
     file: Any = SimpleNamespace(rows=12, bytes=45)
     monkeypatch.setattr(run, "_upload", lambda: run.files.append(file))
@@ -69,7 +69,7 @@ def test_what_lost_attempts_left_is_aborted_while_the_location_is_claimed() -> N
     nothing: Any = None
     planned: Any = SimpleNamespace(pending=lambda *_: commit.pending)
     reaper: Any = SimpleNamespace(abort_stale=abort_stale)
-    progress: Any = SimpleNamespace(committing=lambda: None)
+    progress: Any = SimpleNamespace(note_committing=lambda: None)
     preflight = Preflight(reaper, deletes=True, compares=True)
     run = ExportRun(planned, nothing, prefix(s3), preflight, progress, nothing, files)
     run._commit()
@@ -86,7 +86,7 @@ def test_a_defect_of_the_clean_up_beside_the_completion_takes_everything_back() 
 
     nothing: Any = None
     planned: Any = SimpleNamespace(pending=lambda *_: commit.pending)
-    progress: Any = SimpleNamespace(committing=lambda: None)
+    progress: Any = SimpleNamespace(note_committing=lambda: None)
     preflight = Preflight(SimpleNamespace(abort_stale=abort_stale), deletes=True, compares=True)  # type: ignore[arg-type]
     run = ExportRun(planned, nothing, prefix(s3), preflight, progress, nothing, files)
     with pytest.raises(CommitError, match="not the store's"):
@@ -101,7 +101,7 @@ def test_a_run_that_does_not_get_the_claim_aborts_nothing_of_others() -> None:
     aborted: list[object] = []
     nothing: Any = None
     planned: Any = SimpleNamespace(pending=lambda *_: commit.pending)
-    progress: Any = SimpleNamespace(committing=lambda: None)
+    progress: Any = SimpleNamespace(note_committing=lambda: None)
     reaper: Any = SimpleNamespace(abort_stale=aborted.append)
     run = ExportRun(planned, nothing, prefix(s3), Preflight(reaper), progress, nothing, files)
     with pytest.raises(LocationError, match="another run is committing"):

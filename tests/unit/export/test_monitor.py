@@ -69,7 +69,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 def test_a_committed_export(recorder: Recorder) -> None:
     with recorder.monitor() as monitor:
-        assert monitor.committed(RESULT) is RESULT
+        assert monitor.note_committed(RESULT) is RESULT
     assert recorder.names == ["started", "committed"]
     assert (
         recorder.events[-1].message
@@ -122,15 +122,15 @@ def test_a_cancelled_export(recorder: Recorder) -> None:
 def test_a_second_beginning_is_told(recorder: Recorder, reason: RestartReason, text: str) -> None:
     with recorder.monitor() as monitor:
         monitor.begin_again(reason)
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
     assert recorder.names == ["started", "begins_again", "committed"]
     assert recorder.events[1].message.endswith(f"begins again, {text}")
 
 
 def test_an_earlier_export_that_is_completed_first_is_told(recorder: Recorder) -> None:
     with recorder.monitor() as monitor:
-        monitor.recovered("its export is complete now")
-        monitor.committed(RESULT)
+        monitor.note_recovered("its export is complete now")
+        monitor.note_committed(RESULT)
     assert recorder.names == ["started", "recovered", "committed"]
     assert "is complete now" in recorder.events[1].message
 
@@ -161,7 +161,7 @@ def test_an_interrupt_is_a_cancellation(recorder: Recorder) -> None:
 def test_a_commit_that_outran_the_cancellation_is_a_commit(recorder: Recorder) -> None:
     with recorder.monitor() as monitor:
         recorder.cancelled.set()
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
     assert [row.status for _, row in recorder.rows] == ["rows"]
 
 
@@ -169,7 +169,7 @@ def test_a_run_that_fails_after_its_commit_is_a_commit_and_says_what_is_left(
     recorder: Recorder,
 ) -> None:
     with pytest.raises(CopyError), recorder.monitor() as monitor:
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
         raise CopyError("files of the one before it are still there")
     assert recorder.names == ["started", "committed"]
     [(_, row)] = recorder.rows
@@ -180,7 +180,7 @@ def test_a_run_that_fails_after_its_commit_is_a_commit_and_says_what_is_left(
 def test_a_history_that_cannot_be_written_is_a_warning(recorder: Recorder) -> None:
     recorder.failure = RuntimeError("no permission")
     with recorder.monitor() as monitor:
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
     assert recorder.names == ["started", "committed", "warning"]
     assert recorder.events[-1].message == (
         "analytics.orders: this run could not be recorded in analytics.mzs3_copy_history, "
@@ -199,7 +199,7 @@ def test_a_history_that_cannot_be_made_is_a_warning_at_once(recorder: Recorder) 
 
     with recorder.monitor(tell=tell) as monitor:
         assert warned.wait(60)
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
     assert recorder.names == ["started", "warning", "committed"]
     assert recorder.events[1].message == (
         "analytics.orders: this run can't be recorded in analytics.mzs3_copy_history, "
@@ -224,7 +224,7 @@ def test_a_history_is_opened_beside_the_planning_and_before_anything_can_be_inte
         planned.set()
         monitor.progress()
         assert monitor._history is not None
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
     assert [row.status for _, row in recorder.rows] == ["rows"]
 
 
@@ -236,7 +236,7 @@ def test_a_history_is_opened_where_the_machine_has_no_thread_to_give(
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with recorder.monitor() as monitor:
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
     assert [row.status for _, row in recorder.rows] == ["rows"]
 
 
@@ -253,7 +253,7 @@ def test_an_export_that_cannot_be_seen_is_a_warning(
 
     with recorder.monitor(tell=tell) as monitor:
         assert warned.wait(60)
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
     assert recorder.names == ["started", "warning", "committed"]
     assert recorder.events[1].message == (
         "analytics.orders: this run can't be seen in analytics.mzs3_copies_running, and is "
@@ -295,12 +295,12 @@ def test_an_event_that_cannot_be_told_is_lost(recorder: Recorder) -> None:
         raise RuntimeError("warnings are errors here")
 
     with recorder.monitor(tell=refuse) as monitor:
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
     assert [row.status for _, row in recorder.rows] == ["rows"]
 
 
 def test_without_a_schema_there_is_no_history(recorder: Recorder) -> None:
     with recorder.monitor(schema=None, identifier=None) as monitor:
-        monitor.committed(RESULT)
+        monitor.note_committed(RESULT)
     assert recorder.rows == []
     assert recorder.events[0].fields["relation"] == "model.shop.orders"

@@ -52,7 +52,7 @@ def test_a_meter_is_heard() -> None:
         meter.finish()
         last = told.until(lambda seen: seen.parts_done == 1)
         assert (last.rows, last.bytes) == (8, 72)
-        progress.committing()
+        progress.note_committing()
         assert told.until(lambda seen: seen.phase == "committing").rows == 8
 
 

@@ -6,7 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from dbt.adapters.mzs3.events import CopyEvent
-from dbt.adapters.mzs3.export.monitor import ResumedParts, RunContext, RunMonitor, resumed_parts
+from dbt.adapters.mzs3.export.monitor import (
+    ResumedParts,
+    RunContext,
+    RunMonitor,
+    count_resumed_parts,
+)
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload
 
@@ -26,8 +31,8 @@ def test_only_parts_that_were_not_sent_again_are_reused() -> None:
         file("p/2", "another", "d"),  # the same bytes, but sent to an upload of its own
         file("p/4", "four", "f"),
     ]
-    assert resumed_parts(found, files) == ResumedParts(parts=2, of_parts=6, bytes=100)
-    assert resumed_parts({}, files) == ResumedParts(parts=0, of_parts=6, bytes=0)
+    assert count_resumed_parts(found, files) == ResumedParts(parts=2, of_parts=6, bytes=100)
+    assert count_resumed_parts({}, files) == ResumedParts(parts=0, of_parts=6, bytes=0)
 
 
 def test_how_it_is_told() -> None:
@@ -37,8 +42,8 @@ def test_how_it_is_told() -> None:
     )
     nothing: Any = None
     monitor = RunMonitor(nothing, export, RunContext("a", "b", tell=told.append), None)
-    monitor.resumed(ResumedParts(parts=2, of_parts=6, bytes=2048))
-    monitor.resumed_whole()
+    monitor.note_resumed(ResumedParts(parts=2, of_parts=6, bytes=2048))
+    monitor.note_already_whole()
     assert [event.message for event in told] == [
         "a.b: resume: 2 of 6 upload parts, 2 kB, taken over from an earlier run",
         "a.b: resume: the export in s3://b/p/ is whole, and the same; nothing is sent",

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.destination import likely_bucket, resolve_location
-from dbt.adapters.mzs3.upload.probe import prove_writing
+from dbt.adapters.mzs3.upload.reaper import prove_writing
 
 
 class Repeating(MemoryS3):

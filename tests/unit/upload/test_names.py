@@ -45,14 +45,14 @@ def test_a_single_file_has_the_name_it_was_given() -> None:
 @given(st.lists(st.integers(1, 40_000), max_size=20))
 def test_numbers_only_grow(numbers: list[int]) -> None:
     names = [f"part-0000-{number:04d}.csv" for number in numbers]
-    used = NO_NAMES.without(names)
+    used = NO_NAMES.with_names(names)
     assert used.next_number == max(numbers, default=0) + 1
     assert not any(used.allows([name]) for name in names)
     assert used.allows([f"d=1/part-0003-{used.next_number:04d}.csv"])
 
 
 def test_a_chosen_name_is_used_up_too() -> None:
-    used = NO_NAMES.without(["all.csv", "part-0000-0007.csv"])
+    used = NO_NAMES.with_names(["all.csv", "part-0000-0007.csv"])
     assert used == UsedNames(8, ("all.csv",))
     assert not used.allows(["all.csv"])
     assert used.allows(["other.csv"])

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, prepare
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult, Export, checked_frame
-from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor, resumed_parts
+from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor, count_resumed_parts
 from dbt.adapters.mzs3.export.options import parse_options, reader_warnings
 from dbt.adapters.mzs3.export.progress import Progress
 from dbt.adapters.mzs3.rows.batches import RestartReason
@@ -80,7 +80,7 @@ def copy_to_s3(
                 # Report an earlier run that was finished here, also where this one fails.
                 prefix, preflight = prepared.result()
                 if preflight.finished is not None:
-                    monitor.recovered(preflight.finished)
+                    monitor.note_recovered(preflight.finished)
             export.check_kept_partitions(preflight)
             with monitor.progress() as progress, interruptible(spark, cancelled):
                 run = ExportRun(export, rows, prefix, preflight, progress, monitor)
@@ -137,7 +137,7 @@ class ExportRun:
             self._upload()
             self._commit()
         except StaleFilesError as exc:
-            self._committed(self.files, self.export.as_of)
+            self._note_committed(self.files, self.export.as_of)
             raise CopyError(f"{self.export.node}: {exc}") from exc
         except BaseException as exc:
             left = None
@@ -145,7 +145,7 @@ class ExportRun:
             if not (isinstance(exc, CommitError) and exc.leftovers):
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
-        return self._committed(self.files, self.export.as_of)
+        return self._note_committed(self.files, self.export.as_of)
 
     def clean_ups(self) -> Iterator[Callable[[], object]]:
         """What is left to do after the commit; the next run does it if this one can't."""
@@ -159,16 +159,16 @@ class ExportRun:
         uploads = self._uploads(dry=True)
         uploads.check()
         require_same_files(self.prefix, existing, uploads.files)
-        self.monitor.resumed_whole()
+        self.monitor.note_already_whole()
         self.preflight.reaper.abort_stale()  # what the runs before have left open
-        return self._committed(uploads.files, int(existing.manifest["as_of"]))
+        return self._note_committed(uploads.files, int(existing.manifest["as_of"]))
 
     def _upload(self) -> None:
         self.monitor.stop_if_cancelled()
         uploads = self._uploads()
         self.files += uploads.files
         if self.export.options.on_existing == "resume":
-            self.monitor.resumed(resumed_parts(self.preflight.reusable, self.files))
+            self.monitor.note_resumed(count_resumed_parts(self.preflight.reusable, self.files))
         uploads.check()
         self.monitor.stop_if_cancelled()
 
@@ -188,7 +188,7 @@ class ExportRun:
             raise CopyError("; ".join(problems))
 
     def _commit(self) -> None:
-        self.progress.committing()
+        self.progress.note_committing()
         preflight, keep = self.preflight, {file.upload_id for file in self.files}
         pending = self.export.pending(self.files, preflight, self.prefix)
         self.commit = Commit(
@@ -204,9 +204,9 @@ class ExportRun:
             stale.result()
             commit.finish()
 
-    def _committed(self, files: list[PendingFile], as_of: int) -> CopyResult:
+    def _note_committed(self, files: list[PendingFile], as_of: int) -> CopyResult:
         location = self.export.location.uri
-        return self.monitor.committed(
+        return self.monitor.note_committed(
             CopyResult(
                 rows=sum(file.rows for file in files),
                 location=location,

@@ -44,7 +44,7 @@ class ResumedParts(NamedTuple):
     bytes: int
 
 
-def resumed_parts(
+def count_resumed_parts(
     reusable: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
 ) -> ResumedParts:
     """The parts of the files that were in `reusable` uploads, by key, when the run began."""
@@ -170,22 +170,22 @@ class RunMonitor:
         text = f"{self._copy} begins again, {_BEGINS_AGAIN[reason]}"
         self._tell("begins_again", text, {"reason": reason, "limit": WIDEST})
 
-    def recovered(self, finished: str) -> None:
+    def note_recovered(self, finished: str) -> None:
         """Report that this run has completed an earlier run's commit."""
         self._tell("recovered", finished, {"recovered": finished})
 
-    def resumed(self, reused: ResumedParts) -> None:
+    def note_resumed(self, reused: ResumedParts) -> None:
         """Report the upload parts that an interrupted run had sent."""
         parts = f"{reused.parts:,} of {grouped(reused.of_parts, 'upload part')}"
         text = f"resume: {parts}, {shown_bytes(reused.bytes)}, taken over from an earlier run"
         self._tell("resumed", text, {**reused._asdict(), "finished": False})
 
-    def resumed_whole(self) -> None:
+    def note_already_whole(self) -> None:
         """Report that an earlier run had finished this export."""
         text = f"resume: the export in {self._uri} is whole, and the same; nothing is sent"
         self._tell("resumed", text, {**ResumedParts(0, 0, 0)._asdict(), "finished": True})
 
-    def committed(self, result: CopyResult) -> CopyResult:
+    def note_committed(self, result: CopyResult) -> CopyResult:
         """Keep the result: the export is visible, even if the run fails later."""
         self._result = result
         return result

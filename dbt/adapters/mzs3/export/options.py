@@ -14,7 +14,7 @@ from dbt.adapters.mzs3.options.values import IGNORED, choice, file_name, names, 
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.store.location import connection_problems, option_problems
-from dbt.adapters.mzs3.upload.folders import escaped
+from dbt.adapters.mzs3.upload.folders import escape_folder
 from dbt.adapters.mzs3.upload.names import number_of
 
 OnExisting = Literal["fail", "overwrite", "resume"]
@@ -92,25 +92,25 @@ def parse_options(
 
 def reader_warnings(options: CopyOptions) -> Iterator[str]:
     """What some readers of a location make of its names, one text for each name."""
-    told = {f"partition_by has {name}": _of_folders(name) for name in options.partition_by}
-    told[f"single_file is {options.single_file}"] = _of_file(options.single_file or "")
-    for subject, makings in told.items():
-        if made := ", and ".join(makings):
-            yield f"{subject}: {made}; choose another name, or readers that take this one"
+    effects = {f"partition_by has {name}": _on_folders(name) for name in options.partition_by}
+    effects[f"single_file is {options.single_file}"] = _on_file(options.single_file or "")
+    for subject, texts in effects.items():
+        if text := ", and ".join(texts):
+            yield f"{subject}: {text}; choose another name, or readers that take this one"
 
 
-def _of_folders(column: str) -> Iterator[str]:
+def _on_folders(column: str) -> Iterator[str]:
     if column.startswith(("_", ".")):
         readers = "pyarrow passes" if column[0] == "_" else "Spark, Hive and pyarrow pass"
         yield (
             f"{readers} over folders whose names begin so, unless told otherwise, and find no "
             "rows, without an error"
         )
-    if escaped(column) != column:
-        yield f"DuckDB shows the column as folders have it, {escaped(column)}"
+    if escape_folder(column) != column:
+        yield f"DuckDB shows the column as folders have it, {escape_folder(column)}"
 
 
-def _of_file(name: str) -> Iterator[str]:
+def _on_file(name: str) -> Iterator[str]:
     if name.startswith("."):
         yield (
             "readers of the location, such as Spark and pyarrow, pass over names that begin with "

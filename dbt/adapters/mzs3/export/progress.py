@@ -57,7 +57,7 @@ class Progress:
         self._open = contextlib.ExitStack()
         self.target: ProgressTarget | None = None
 
-    def committing(self) -> None:
+    def note_committing(self) -> None:
         """Note that all files are uploaded, and the commit begins."""
         self._committing = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import hashlib
 from collections import deque
@@ -16,7 +17,6 @@ from dbt.adapters.mzs3.store.opened import recent_store
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
-_Bytes = bytes  # in a class that has an attribute of that name
 # A single file's parts double in size after each so many.
 _PARTS_OF_ONE_SIZE = 2_000
 
@@ -37,8 +37,11 @@ class FileUpload:
         self.key = key
         self.uri = uploader.prefix.uri_of(key)
         self._properties = {"ContentType": content_type, **self._spec.properties}
-        found, note = self._spec.reusable.get(key, ()), note_of(self._properties)
-        self._known = next((up for up in found if up.etag_if_equal(NOTE_PART, note)), None)
+        note = note_of(self._properties)
+        self._resumed = next(
+            (up for up in self._spec.reusable.get(key, ()) if up.etag_if_equal(NOTE_PART, note)),
+            None,
+        )
         self._opened: Future[str] | None = None
         self._chunks: deque[memoryview] = deque()
         self._buffered = 0
@@ -79,7 +82,7 @@ class FileUpload:
         doubled = size << (len(self._etags) // _PARTS_OF_ONE_SIZE)
         return max(size, min(doubled, self._spec.max_bytes_in_memory // 4))
 
-    def _take(self, size: int) -> _Bytes:
+    def _take(self, size: int) -> builtins.bytes:
         """Exactly `size` buffered bytes, copied once."""
         pieces: list[memoryview] = []
         missing = size
@@ -93,7 +96,7 @@ class FileUpload:
         self._buffered -= size
         return b"".join(pieces)
 
-    def _send(self, body: _Bytes) -> None:
+    def _send(self, body: builtins.bytes) -> None:
         number = len(self._etags) + 1
         if number > MAX_UPLOAD_PARTS:
             raise ExecutorError(
@@ -108,20 +111,20 @@ class FileUpload:
         )
 
     def _open(self) -> str:
-        if self._known is not None:
-            return self._known.upload_id
+        if self._resumed is not None:
+            return self._resumed.upload_id
         with explained(f"opening an upload of {self.uri}", "s3:PutObject", ExecutorError):
             upload_id = self._uploader.prefix.store.open_upload(self.key, self._properties).id
         self._uploader.opened.append((self.key, upload_id))
         return upload_id
 
-    def _upload(self, upload_id: str, number: int, body: _Bytes) -> str:
-        etag = self._known.etag_if_equal(number, body) if self._known else None
+    def _upload(self, upload_id: str, number: int, body: builtins.bytes) -> str:
+        etag = self._resumed.etag_if_equal(number, body) if self._resumed else None
         if etag is not None:
             return etag
         put = self._uploader.prefix.store.put_part
         with explained(f"uploading part {number} of {self.uri}", "s3:PutObject", ExecutorError):
-            if number == 2 and self._spec.resumable and self._known is None:
+            if number == 2 and self._spec.resumable and self._resumed is None:
                 put(self.key, upload_id, NOTE_PART, note_of(self._properties))
             return put(self.key, upload_id, number, body)
 

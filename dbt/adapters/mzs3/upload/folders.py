@@ -36,16 +36,16 @@ def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
     """
     part, *columns = batch.columns
     keys = [columns[i] for i in partition_by]
-    content = [i + 1 for i in range(len(columns)) if i not in partition_by]
+    rows = batch.select([i + 1 for i in range(len(columns)) if i not in partition_by])
     changes = [pc.run_end_encode(key).run_ends.to_pylist() for key in (part, *keys)]
     starts = sorted({0}.union(*changes) - {batch.num_rows})
-    at = pa.array(starts, pa.int64())
-    parts = part.take(at).to_pylist()
-    texts = [_folder_text(key.take(at)).to_pylist() for key in keys]
-    rows = batch.select(content)
-    for number, (start, end) in enumerate(zip(starts, [*starts[1:], batch.num_rows], strict=True)):
-        folder = tuple(text[number] for text in texts)
-        yield Run(parts[number], folder, rows.slice(start, end - start))
+    first = pa.array(starts, pa.int64())
+    names = [part.take(first), *(_folder_text(key.take(first)) for key in keys)]
+    ends = [*starts[1:], batch.num_rows]
+    for start, end, (number, *folder) in zip(
+        starts, ends, zip(*(name.to_pylist() for name in names), strict=True), strict=True
+    ):
+        yield Run(number, tuple(folder), rows.slice(start, end - start))
 
 
 def folder_of(names: Sequence[str], texts: Sequence[str | None]) -> str:
@@ -54,7 +54,8 @@ def folder_of(names: Sequence[str], texts: Sequence[str | None]) -> str:
     Raises ExecutorError for texts that can't name a folder.
     """
     return "".join(
-        f"{escaped(name)}={_value(name, text)}/" for name, text in zip(names, texts, strict=True)
+        f"{escape_folder(name)}={_value(name, text)}/"
+        for name, text in zip(names, texts, strict=True)
     )
 
 
@@ -67,7 +68,7 @@ def _value(name: str, text: str | None) -> str:
             f"partition_by: column {name} holds {what}; no folder can stand for it. "
             f"Select nullif({name}, '{text}')"
         )
-    return escaped(text)
+    return escape_folder(text)
 
 
 def _folder_text(values: pa.Array) -> pa.Array:
@@ -83,6 +84,6 @@ def _folder_text(values: pa.Array) -> pa.Array:
         ) from error
 
 
-def escaped(text: str) -> str:
+def escape_folder(text: str) -> str:
     """A column's name or value, percent-encoded for a folder's name."""
     return "".join(c if ord(c) > _LAST_ASCII else quote(c, safe=_SAFE) for c in text)

@@ -32,9 +32,6 @@ from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import REPORT_DDL, write_empty_part, write_parts
 
-BeforeAgain = Callable[[RestartReason, list[tuple[str, str]]], object]
-"""Takes the reason for which the query runs again, and the unused uploads, as key and id."""
-
 # Has Spark compare rows that it computes again with those it lost, and fail the job if they
 # differ. Up to 4.1 that is off by default, and users may have switched it off.
 _CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum"
@@ -49,7 +46,7 @@ _OTHER_ROWS = (
 _LATE_S = 60.0
 _FIRST_LOOK_S, _LOOK_S = 0.001, 0.02
 
-_UNTOLD = (
+_NO_RECORD = (
     "all files were written, but Spark does not tell whether their rows were computed once: "
     f"after {_LATE_S:.0f} s its scheduler knows nothing more of stage {{}}. It forgets stages "
     "beyond spark.ui.retainedStages (1000 unless set) and drops what it has no time for "
@@ -82,61 +79,55 @@ class Uploads:
         check_count(sum(file.rows for file in self.files), self.counted)
 
 
-@dataclass(frozen=True)
 class PlannedRows:
     """A query's rows in their parts and order; nothing has run yet.
 
-    `counted` observes their number; `rows` are the query's `canonical_columns`.
+    `rows` are the query's `canonical_columns`, `ordered` as `in_parts` has them; `counted`
+    observes their number. `partition_by` has indexes of columns.
     """
 
-    rows: DataFrame
-    parts: int
-    partition_by: tuple[int, ...]
-    assumed: Assumptions
-    ordered: DataFrame
-    counted: Observation
+    def __init__(
+        self, rows: DataFrame, parts: int, partition_by: tuple[int, ...], assumed: Assumptions
+    ) -> None:
+        self.rows, self.assumed = rows, assumed
+        self._parts, self._partition_by = parts, partition_by
+        self.counted = Observation()
+        ordered = in_parts(rows, parts, partition_by, assumed)
+        self.ordered = ordered.observe(self.counted, F.expr("count(1) AS rows"))
 
     def again(self, reason: RestartReason) -> PlannedRows:
         """The same rows, to run a second time for this reason."""
-        return _planned(self.rows, self.parts, self.partition_by, self.assumed.without(reason))
+        assumed = self.assumed.without(reason)
+        return PlannedRows(self.rows, self._parts, self._partition_by, assumed)
 
 
 def plan_rows(frame: DataFrame, parts: int, partition_by: tuple[int, ...] = ()) -> PlannedRows:
-    """The frame's rows as `in_parts` has them; `partition_by` has indexes of columns."""
+    """The frame's rows, of which nothing has run yet; raises what Spark raises."""
     rows = canonical_columns(frame)
-    return _planned(rows, parts, partition_by, assumptions_for(rows.schema, partition_by))
-
-
-def _planned(
-    rows: DataFrame, parts: int, partition_by: tuple[int, ...], assumed: Assumptions
-) -> PlannedRows:
-    counted = Observation()
-    ordered = in_parts(rows, parts, partition_by, assumed)
-    ordered = ordered.observe(counted, F.expr("count(1) AS rows"))
-    return PlannedRows(rows, parts, partition_by, assumed, ordered, counted)
+    return PlannedRows(rows, parts, partition_by, assumptions_for(rows.schema, partition_by))
 
 
 def upload_parts(
     planned: PlannedRows,
     spec: WriteSpec,
     *,
-    before_again: BeforeAgain,
+    before_again: Callable[[RestartReason, list[tuple[str, str]]], object],
     empty_file: bool = True,
 ) -> Uploads:
     """The open uploads of all files, and the rows that Spark counted on their way to them.
 
     Without rows there is one file all the same, unless `empty_file` is false. The query runs once
-    more, after `before_again`, where an assumption about its rows was wrong, or where Spark
-    computed some anew while others were written. Raises what Spark raises; tasks may then still
-    be opening uploads for some seconds.
+    more where an assumption about its rows was wrong, or where Spark computed some anew while
+    others were written; before that, `before_again` is called with the reason, and key and id of
+    the unused uploads. Raises what Spark raises; tasks may then still open uploads for seconds.
     """
-    found: set[RestartReason] = set()
+    reasons: set[RestartReason] = set()
     while True:
         uploads = _attempt(planned, spec)
         reason = uploads.refuted
-        if reason is None or reason in found:
+        if reason is None or reason in reasons:
             break
-        found.add(reason)
+        reasons.add(reason)
         before_again(reason, [(file.key, file.upload_id) for file in uploads.files])
         planned = planned.again(reason)
         if reason != "wide rows":
@@ -149,12 +140,10 @@ def upload_parts(
 
 
 def _attempt(planned: PlannedRows, spec: WriteSpec) -> Uploads:
-    assumed = planned.assumed
+    assumed, spark = planned.assumed, planned.rows.sparkSession
     packed = packed_columns(planned.rows.schema)[1] if assumed.distinct_hashes else ()
     try:
-        with (
-            unmeasured_batches(planned.rows.sparkSession) if assumed.narrow_rows else nullcontext()
-        ):
+        with unmeasured_batches(spark) if assumed.narrow_rows else nullcontext():
             found = run_upload_job(planned.ordered, replace(spec, packed=packed))
     except SPARK_FAILURES as exc:
         error = executor_error(exc)
@@ -185,13 +174,13 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
     write = shipped(write_parts, spec, TaskContext.get)
     try:
         with settings(spark, _COMPARED):
-            found = [json.loads(row[0]) for row in parts.mapInArrow(write, REPORT_DDL).collect()]
+            reports = [json.loads(row[0]) for row in parts.mapInArrow(write, REPORT_DDL).collect()]
     except SPARK_FAILURES as exc:
         if has_computed_other_rows(exc):
             return Uploads([], "rows computed anew")
         raise
-    tasks = [report for report in found if "stage" in report]
-    files = [PendingFile.from_dict(report) for report in found if "stage" not in report]
+    tasks = [report for report in reports if "stage" in report]
+    files = [PendingFile.from_dict(report) for report in reports if "stage" not in report]
     if any(task["tied"] for task in tasks):
         return Uploads(files, "equal hashes")
     if not wrote_in_one_attempt(spark, {task["stage"] for task in tasks}, len(tasks)):
@@ -207,10 +196,9 @@ def has_computed_other_rows(failure: Exception) -> bool:
 def wrote_in_one_attempt(spark: SparkSession, stages: Collection[int], tasks: int) -> bool:
     """Whether so many tasks of a stage were all part of its first attempt.
 
-    Spark makes another attempt only where rows that the stage reads were lost: then not all of
-    its tasks have read the same. Yes where the scheduler is in another process, which can't be
-    asked: there Spark's own comparison (`_COMPARED`) has to do. Raises SparkJobError if the
-    scheduler has no answer.
+    Spark makes another attempt where rows that the stage reads were lost: then not all tasks have
+    read the same. True where the scheduler is in another process, which can't be asked: there
+    `_COMPARED` has to do. Raises SparkJobError if the scheduler has no answer.
     """
     tracker = engine_of(spark).status_tracker(spark)
     if tracker is None or not stages:
@@ -224,6 +212,6 @@ def wrote_in_one_attempt(spark: SparkSession, stages: Collection[int], tasks: in
         if info is not None and info.numCompletedTasks >= tasks:
             return True
         if time.monotonic() > deadline:
-            raise SparkJobError(_UNTOLD.format(stage))
+            raise SparkJobError(_NO_RECORD.format(stage))
         time.sleep(pause)
         pause = min(2 * pause, _LOOK_S)

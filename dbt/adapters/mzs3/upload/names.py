@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.mzs3.formats.write import FORMATS
-from dbt.adapters.mzs3.upload.folders import escaped
+from dbt.adapters.mzs3.upload.folders import escape_folder
 
 _SUFFIXES = {stored.suffix for each in FORMATS.values() for stored in each.stored_as.values()}
 _ENDS = "|".join(map(re.escape, _SUFFIXES))
@@ -24,7 +24,7 @@ class UsedNames:
     next_number: int = 1
     retired: tuple[str, ...] = ()
 
-    def without(self, names: Iterable[str]) -> UsedNames:
+    def with_names(self, names: Iterable[str]) -> UsedNames:
         """The same with more names."""
         names = list(names)
         numbers = [number + 1 for number in map(number_of, names) if number is not None]
@@ -53,7 +53,7 @@ def is_file_name(
     if number_of(name) is None:
         return False
     folders = name.split("/")[:-1]
-    columns = [escaped(column) for column in partition_by]
+    columns = [escape_folder(column) for column in partition_by]
     return not folders or [folder.partition("=")[0] for folder in folders] == columns
 
 

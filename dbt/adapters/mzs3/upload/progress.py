@@ -17,10 +17,7 @@ _ADDRESSES = 4
 
 @dataclass(frozen=True)
 class ProgressTarget:
-    """Where a driver listens, and the token that authenticates its tasks' datagrams.
-
-    `host` is a name or an IP address, an IPv6 one with or without brackets.
-    """
+    """Where a driver listens (an IPv6 `host` may have brackets), and its tasks' secret token."""
 
     host: str
     port: int
@@ -30,7 +27,7 @@ class ProgressTarget:
 class ProgressReporter:
     """Counts what a task has written, and reports it to the driver every _EVERY_S; never raises.
 
-    Holds no socket between messages, so a task that fails leaves none open.
+    It has no socket open between messages, as a task may fail.
     """
 
     def __init__(self, target: ProgressTarget | None, part: int) -> None:
@@ -38,7 +35,7 @@ class ProgressReporter:
         self._part = part
         # Distinguishes messages of a retried task from late ones of the attempt before.
         self._attempt = uuid.uuid4().hex[:8]
-        self._told: float | None = None
+        self._sent_at: float | None = None
         self._addresses: list[tuple[socket.AddressFamily, Any]] | None = None
         self.rows = 0
         self.bytes = 0
@@ -48,15 +45,15 @@ class ProgressReporter:
         self.rows += rows
         self.bytes += written
         now = time.monotonic()
-        if self._told is None or now - self._told >= _EVERY_S:
-            self._told = now
-            self._tell(done=False)
+        if self._sent_at is None or now - self._sent_at >= _EVERY_S:
+            self._sent_at = now
+            self._send(done=False)
 
     def finish(self) -> None:
         """Report that the part is done."""
-        self._tell(done=True)
+        self._send(done=True)
 
-    def _tell(self, *, done: bool) -> None:
+    def _send(self, *, done: bool) -> None:
         if self._target is None:
             return
         message = {
@@ -68,18 +65,17 @@ class ProgressReporter:
             "done": done,
         }
         if self._addresses is None:
-            self._addresses = _resolved(self._target)
+            self._addresses = self._resolve(self._target)
         for family, address in self._addresses:
             with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as sender:
                 sender.setblocking(False)
                 sender.sendto(json.dumps(message).encode(), address)
 
-
-def _resolved(target: ProgressTarget) -> list[tuple[socket.AddressFamily, Any]]:
-    """The target's addresses; none if its name can't be resolved."""
-    host = target.host.removeprefix("[").removesuffix("]")
-    try:
-        found = socket.getaddrinfo(host, target.port, type=socket.SOCK_DGRAM)
-    except (OSError, ValueError):
-        return []
-    return list(dict.fromkeys((family, address) for family, *_, address in found))[:_ADDRESSES]
+    @staticmethod
+    def _resolve(target: ProgressTarget) -> list[tuple[socket.AddressFamily, Any]]:
+        host = target.host.removeprefix("[").removesuffix("]")
+        try:
+            found = socket.getaddrinfo(host, target.port, type=socket.SOCK_DGRAM)
+        except (OSError, ValueError):
+            return []
+        return list(dict.fromkeys((family, address) for family, *_, address in found))[:_ADDRESSES]

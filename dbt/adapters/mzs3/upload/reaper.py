@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from threading import Event
 
-from dbt.adapters.mzs3.store.failures import StoreError, describe
-from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
+from dbt.adapters.mzs3.errors import S3Error
+from dbt.adapters.mzs3.store.failures import StoreError, describe, explained
+from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, map_concurrently, probe_name
+from dbt.adapters.mzs3.store.store import BegunUpload
 from dbt.adapters.mzs3.upload.names import is_file_name
 
 # Spark interrupts the tasks of a query that failed or was cancelled. Their workers then get no
@@ -19,11 +22,10 @@ _LOST_QUIET_S = 5.0
 _PAUSE_S = 0.5
 _MAX_S = 30.0
 
-
 Claimed = Callable[[Prefix, Collection[str]], frozenset[str]]
-"""Takes the ids that are kept; returns those of uploads that a commit may be about to complete.
+"""Takes the ids to keep; returns those of uploads that a commit may be about to complete.
 
-Raises UnknownClaimError, StoreError.
+Raises UnknownClaimError and StoreError.
 """
 
 
@@ -62,26 +64,24 @@ class UploadReaper:
         self._probes: frozenset[str] = frozenset()
         self.unlisted: str | None = None
         """What may be left, if open uploads can't be listed."""
+        self.found: tuple[tuple[str, str], ...] = ()
         self._attempts_were_lost = False
-        self._of_whole_bucket = False
         try:
             # Every upload below the location, so that the probe is among them.
-            self.found = tuple(self._open())
-            if all(upload_id != probe for _, upload_id in self.found):
-                self._of_whole_bucket = True
+            for self._of_whole_bucket in (False, True):
                 self.found = tuple(self._open())
+                if any(upload_id == probe for _, upload_id in self.found):
+                    break
+            else:
+                self.unlisted = self._remains("the store does not list open uploads")
         except StoreError as exc:
             self.found = ()
             self.unlisted = self._remains(exc)
-            return
-        seen = frozenset(upload_id for _, upload_id in self.found)
         if take_over:
             # Probes of runs that died in their preflight; later ones belong to runs that live.
             self._probes = frozenset(i for k, i in self.found if prefix.is_probe(k)) - {probe}
         else:
-            self._others = seen
-        if probe not in seen:
-            self.unlisted = self._remains("the store does not list open uploads")
+            self._others = frozenset(upload_id for _, upload_id in self.found)
 
     def is_ours(self, key: str) -> bool:
         """Whether an export to this location could write this key."""
@@ -89,14 +89,10 @@ class UploadReaper:
         return is_file_name(name, self._single_file, self._partition_by)
 
     def abort_after_commit(self, *, speculative: bool) -> str | None:
-        """As `abort_stale`, where tasks that Spark has given up may still be running.
-
-        If there were such tasks, or Spark is `speculative`, it goes on until no upload has
-        appeared for some seconds.
-        """
-        if speculative or self._attempts_were_lost:
-            return self.abort_stale(quiet_s=_LOST_QUIET_S)
-        return self.abort_stale()
+        """As `abort_stale`; where tasks that Spark has given up may still run, until no upload has
+        appeared for some seconds."""
+        may_run = speculative or self._attempts_were_lost
+        return self.abort_stale(quiet_s=_LOST_QUIET_S if may_run else None)
 
     def abort_until_idle(self) -> str | None:
         """As `abort_stale`, until tasks that were just cancelled have opened none for seconds."""
@@ -125,8 +121,8 @@ class UploadReaper:
             return self._remains(exc)
         return self._remains("tasks of the export are still opening uploads")
 
-    def _abort_open(self, keep: Collection[str]) -> int:
-        """Abort what is open now, and count it."""
+    def _abort_open(self, keep: Collection[str]) -> bool:
+        """Abort what is open now; whether there was anything."""
         found = [
             (key, upload_id)
             for key, upload_id in self._open()
@@ -141,7 +137,7 @@ class UploadReaper:
         before = {upload_id for _, upload_id in self.found}
         self._attempts_were_lost |= any(upload_id not in before for _, upload_id in found)
         map_concurrently(found, lambda upload: self._prefix.abort(*upload))
-        return len(found)
+        return bool(found)
 
     def _open(self) -> Iterator[tuple[str, str]]:
         return self._prefix.uploads(of_whole_bucket=self._of_whole_bucket)
@@ -156,3 +152,36 @@ class UploadReaper:
             f"`aws s3api list-multipart-uploads --bucket {bucket} --prefix {prefix}` shows them, "
             "`aws s3api abort-multipart-upload` removes them"
         )
+
+
+@contextlib.contextmanager
+def prove_writing(prefix: Prefix) -> Iterator[str]:
+    """Opens an upload with one part for as long as the block runs, and aborts it; its id.
+
+    Raises S3Error, which names the missing permission.
+    """
+    key = prefix.key(probe_name())
+    with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
+        # With the properties of files: a KMS key or an ACL that denies them fails here.
+        begun = prefix.store.open_upload(key, prefix.properties)
+    try:
+        # A bucket may accept the upload and refuse its parts.
+        with explained(f"sending a part of an upload at {prefix.uri}", prefix.permissions):
+            prefix.store.put_part(key, begun.id, 1, b"\0")
+        yield begun.id
+    finally:
+        _abort_probe(prefix, key, begun)
+
+
+def _abort_probe(prefix: Prefix, key: str, begun: BegunUpload) -> None:
+    try:
+        prefix.abort(key, begun.id)
+    except StoreError as exc:
+        text = describe(exc, f"aborting an upload at {prefix.uri}", "s3:AbortMultipartUpload")
+        raise S3Error(
+            f"{text}; without it a failed export could not be cleaned up, and the upload "
+            f"{begun.id} of {prefix.uri_of(key)} stays open"
+        ) from exc
+    if not begun.is_only:
+        with contextlib.suppress(StoreError):
+            abort_all(prefix, prefix.uploads(key))  # of a first request whose answer was lost

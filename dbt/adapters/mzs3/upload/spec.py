@@ -23,13 +23,11 @@ NOTE_PART = 10_000
 class WriteSpec:
     """What to write, and where to; sizes in bytes.
 
-    `columns` are those of the query, in order; `partition_by` are indexes into them, and what
-    they name becomes folders instead of content. Files are numbered from `first_number`.
-    `single_file` is the name of the one file. With `packed`, rows come in their hash's order,
-    with it, and with their columns in others as this says. `properties` are S3's arguments for
-    each object. `reusable` has the uploads, by key, that interrupted runs left open, the fullest
-    first; those of a run that is `resumable` can be reused after it. With `dry`, nothing is
-    uploaded, and the reports say what would have been.
+    `columns` are the query's, `partition_by` the indexes of those that become folders. Files are
+    numbered from `first_number`; `single_file` is the name of the one file. With `packed`, rows
+    come with their hash, in its order, and in packed columns. `reusable` has the uploads, by key,
+    that interrupted runs left open, the fullest first; those of a `resumable` run can be reused
+    after it. With `dry`, nothing is uploaded: the reports say what would have been.
     """
 
     connection: AwsConnection = field(repr=False)
@@ -63,8 +61,8 @@ class WriteSpec:
 
 def note_of(properties: Mapping[str, str]) -> bytes:
     """The content of that part, a hash: S3 can't be asked for an upload's ACL and tags."""
-    document = json.dumps(dict(properties), sort_keys=True).encode()
-    return f"dbt-mzs3 {hashlib.sha256(document).hexdigest()}".encode()
+    document = json.dumps({**properties}, sort_keys=True).encode()
+    return b"dbt-mzs3 " + hashlib.sha256(document).hexdigest().encode()
 
 
 @dataclass(frozen=True)

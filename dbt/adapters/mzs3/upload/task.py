@@ -7,7 +7,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,26 +29,16 @@ _CLOSED = 64
 Batches = Iterator[pa.RecordBatch]
 
 
-class TaskContext(Protocol):
-    """Spark's class of the same name, which workers have."""
-
-    def stageId(self) -> int:
-        """The id of the task's stage."""
-
-
-def write_parts(
-    spec: WriteSpec, context: Callable[[], TaskContext | None]
-) -> Callable[[Batches], Batches]:
+def write_parts(spec: WriteSpec, context: Callable[[], Any]) -> Callable[[Batches], Batches]:
     """A function for `mapInArrow` that uploads its rows, and yields reports, which are JSON.
 
-    The report of a file is what `PendingFile.from_dict` takes, and comes once all of it is in S3.
     The first input column is the part, the second the hash if `spec.packed`, the others are the
-    query's, packed or not. Rows of a part are adjacent and in their final order, and those of a
-    folder are adjacent among them. No upload is completed; all are aborted on any failure, and if
-    different rows have one hash.
+    query's, packed or not. Rows of a part, and of a folder in it, are adjacent and in their final
+    order. No upload is completed; all are aborted on any failure, and if different rows have one
+    hash. `context` is `get` of Spark's TaskContext, which workers have.
 
-    The last report is that of the task, also of one without rows: its `stage`, and whether it is
-    `tied`: different rows have one hash.
+    The report of a file is what `PendingFile.from_dict` takes, and comes once all of it is in S3.
+    The last report is that of the task: its `stage`, and whether it is `tied` by such a hash.
     """
 
     def copy_rows(batches: Batches) -> Batches:
@@ -63,8 +53,7 @@ def write_parts(
         except TiedRowsError:
             tied = True  # a failure would make Spark retry with the same rows
         task = context()
-        stage = None if task is None else task.stageId()
-        yield _report({"stage": stage, "tied": tied})
+        yield _report({"stage": task and task.stageId(), "tied": tied})
 
     return copy_rows
 
@@ -87,10 +76,9 @@ def _write_runs(spec: WriteSpec, found: Iterable[Run]) -> Generator[dict[str, ob
 
 
 def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, object]]:
-    """Writes the one file of an export without rows, in the folder of NULLs; its report.
+    """Writes the one file of an export without rows; its report. `schema` has the query's columns.
 
-    The file has a header, a schema, or nothing; `schema` is that of the query's columns. Readers
-    take columns from folders' names: at the top of the location, the file would lack some.
+    It is in the folder of NULLs: readers take columns from folders' names.
     """
     content = [field for i, field in enumerate(schema) if i not in spec.partition_by]
     rows = pa.RecordBatch.from_pylist([], schema=pa.schema(content))
@@ -99,8 +87,6 @@ def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, objec
 
 
 class _Writer:
-    """Writes runs of rows one after the other, each part's folder to files of its own."""
-
     def __init__(self, spec: WriteSpec, uploader: Uploader, first: Run) -> None:
         self._spec = spec
         self._uploader = uploader
@@ -116,7 +102,6 @@ class _Writer:
         self._closed: deque[tuple[dict[str, object], FileUpload]] = deque()
 
     def write(self, run: Run) -> None:
-        """Append a run of rows; where the part or the folder changes, a new file begins."""
         file, folder = self._open, folder_of(self._folders, run.folder)
         if file is None or (file.part, file.folder) != (run.part, folder):
             file = self._begin(run.part, folder, self._spec.first_number)
@@ -137,7 +122,6 @@ class _Writer:
                     file = self._begin(file.part, file.folder, file.number + 1)
 
     def finish(self) -> None:
-        """Close the last file."""
         self._close()
         self._reporter.finish()
 
@@ -179,7 +163,7 @@ class _NumberedFile:
 
 
 class TiedRowsError(Exception):
-    """Two different rows have one hash, so it is not enough to sort by."""
+    """Two different rows have one hash."""
 
 
 _HASH = 1  # index of the column; the part is before it

@@ -63,7 +63,7 @@ class Effects:
             ours = {self._prefix.key(COMMITTING), *(file.key for file in self.pending.files)}
             require_empty(self._prefix, ignoring=ours)
         elif not self.can_still_be_visible():
-            raise LocationError(self.overtaken())
+            raise LocationError(self.overtaken_text())
 
     def require_free(self) -> None:
         """Raises LocationError if there is an object with the name of one of the files.
@@ -219,7 +219,7 @@ class Effects:
         named = exc.key if isinstance(exc, TakenError) else self._refused_key
         return [self._prefix.uri_of(key) for key in self.unproven if key != named]
 
-    def overtaken(self) -> str:
+    def overtaken_text(self) -> str:
         """The error of a run whose location another run has committed to first."""
         return (
             f"another run has committed an export to {self._prefix.uri} since this one began, or "

@@ -36,7 +36,7 @@ class Existing:
     def used(self, before: UsedNames) -> UsedNames:
         """The names that no new file may have, `before` included."""
         number = max(before.next_number, int(self.manifest.get("next_number", 1)))
-        numbers = UsedNames(number).without(self.entries).next_number
+        numbers = UsedNames(number).with_names(self.entries).next_number
         return UsedNames(numbers, before.retired)
 
     @property

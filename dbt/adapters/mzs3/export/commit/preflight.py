@@ -33,11 +33,10 @@ from dbt.adapters.mzs3.store.conditions import (
     store_conditions,
 )
 from dbt.adapters.mzs3.store.failures import MissingError, StoreError, explained
-from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
+from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently, probe_name
 from dbt.adapters.mzs3.text import bulleted
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
-from dbt.adapters.mzs3.upload.probe import prove_deleting, prove_writing
-from dbt.adapters.mzs3.upload.reaper import UploadReaper
+from dbt.adapters.mzs3.upload.reaper import UploadReaper, prove_writing
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload
 
 # How often a recovery starts over because another run has changed the commit.
@@ -83,7 +82,9 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
         require_empty(prefix, ignoring={prefix.key(COMMITTING)})
     elif on_existing == "overwrite":
         require_ours(prefix, existing)
-        prove_deleting(prefix)
+        doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
+        with explained(doing, "s3:DeleteObject"):
+            prefix.delete(prefix.key(probe_name()))  # which is not there
     with prove_writing(prefix) as probe:
         reaper = UploadReaper(
             prefix,
@@ -178,7 +179,7 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
                 return Recovered(finished=finished)
             if version.intent.state == "closed":
                 return Recovered(version.intent.used, finished)
-            commit = Commit.found(prefix, version, deletes=deletes)
+            commit = Commit.from_intent(prefix, version, deletes=deletes)
             if commit.recover():
                 rows = commit.pending.manifest["meta"]["record_count"]
                 finished = (

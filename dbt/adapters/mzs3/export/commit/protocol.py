@@ -71,11 +71,11 @@ class Commit:
         self._is_finishing = False  # then `__exit__` rolls nothing back
 
     @classmethod
-    def found(cls, prefix: Prefix, version: Version, *, deletes: bool) -> Commit:
+    def from_intent(cls, prefix: Prefix, version: Version, *, deletes: bool) -> Commit:
         """The commit that an intent at the location names."""
         assert version.intent.pending is not None
         commit = cls(prefix, version.intent.pending, deletes=deletes)
-        commit._hold(version)
+        commit._go_on_from(version)
         commit._writer = uuid.uuid4().hex
         return commit
 
@@ -94,7 +94,7 @@ class Commit:
         self._effects.require_free()
         self._put_claim()
         if self._compares is None:
-            self._compares = probe_comparing(self._prefix, self._held)
+            self._compares = probe_comparing(self._prefix, self._current)
         if not self._compares:
             self._require_held()
         self._effects.require_unchanged()
@@ -123,7 +123,7 @@ class Commit:
             return
         used = self._version.intent.used
         if self._version.intent.shared:
-            stale = used.without(self._effects.names(self.pending.stale))
+            stale = used.with_names(self._effects.names(self.pending.stale))
             used = replace(used, retired=stale.retired)
         # The manifest has the numbers, but one without numbered files may be below those of a
         # commit that went back.
@@ -146,17 +146,17 @@ class Commit:
         Raises ChangedError if yet another run goes on with it, CommitError if it can't be rolled
         back yet, StaleFilesError, UnansweredError, and StoreError.
         """
-        state = self._held.intent.state
+        state = self._current.intent.state
         if state == "open":
             self._decide_for_another()
         else:
             self._change(state, shared=True)
-        if self._held.intent.state == "forward":
+        if self._current.intent.state == "forward":
             try:
                 self._make_visible_with_another()
             except _LostError:
                 self._change("back")
-        if self._held.intent.state == "back":
+        if self._current.intent.state == "back":
             if problems := self._roll_back():
                 raise CommitError("a commit that can't go forward is not undone yet", problems)
             return False
@@ -165,11 +165,11 @@ class Commit:
         return True
 
     @property
-    def _held(self) -> Version:
+    def _current(self) -> Version:
         assert self._version is not None
         return self._version
 
-    def _hold(self, version: Version) -> None:
+    def _go_on_from(self, version: Version) -> None:
         """Go on from this version of the intent."""
         # As the run of the files has written it: with their encryption.
         writers = {version.intent.run_id, version.intent.written_by}
@@ -181,10 +181,10 @@ class Commit:
         """Change the state; there is no other way. Raises as `put_intent`."""
         if not self._compares:
             self._require_held()
-        intent = self._held.intent
+        intent = self._current.intent
         shared = intent.shared if shared is None else shared
         changed = replace(intent, state=state, shared=shared, written_by=self._writer)
-        self._hold(put_intent(self._prefix, changed, self._held))
+        self._go_on_from(put_intent(self._prefix, changed, self._current))
 
     # -- claiming the location
 
@@ -194,15 +194,15 @@ class Commit:
             version = put_intent(self._prefix, intent, None)
         except ChangedError as exc:
             version = self._claim_closed(intent, exc.found)
-        self._hold(version)
+        self._go_on_from(version)
 
     def _claim_closed(self, intent: CommitIntent, found: Version | None) -> Version:
         """Claim the location over the closed intent of a commit that has ended."""
         if found is not None and found.intent.run_id == self._writer:
-            self._hold(found)
+            self._go_on_from(found)
             raise ChangedError(found)  # another run goes on with it already
         if found is None or found.intent.state != "closed":
-            raise self._is_taken()
+            raise self._taken_error()
         used = found.intent.used
         if not used.allows(self._effects.names()):
             raise LocationError(
@@ -213,8 +213,8 @@ class Commit:
             return put_intent(self._prefix, replace(intent, used=used), found)
         except ChangedError as exc:
             if exc.found is None or exc.found.intent.run_id != self._writer:
-                raise self._is_taken() from exc
-            self._hold(exc.found)
+                raise self._taken_error() from exc
+            self._go_on_from(exc.found)
             raise  # another run goes on with it already
 
     def _require_held(self) -> None:
@@ -222,11 +222,11 @@ class Commit:
             found = read_intent(self._prefix)
         except StoreError:
             return  # an export can do without the right to read
-        if found is None or found.intent != self._held.intent:
-            raise self._is_taken()
-        self._hold(found)
+        if found is None or found.intent != self._current.intent:
+            raise self._taken_error()
+        self._go_on_from(found)
 
-    def _is_taken(self) -> LocationError:
+    def _taken_error(self) -> LocationError:
         return LocationError(
             f"another run is committing an export to {self._prefix.uri} at this moment; give each "
             "model, and each run, a location of its own"
@@ -257,7 +257,7 @@ class Commit:
         try:
             if self._find_claim(exc):
                 # A decision holds until it is known to be impossible.
-                if self._held.intent.state == "forward" or self._decide_back_unless_forward():
+                if self._current.intent.state == "forward" or self._decide_back_unless_forward():
                     return True
                 problems = self._undo()
             elif not self._effects.is_visible():
@@ -290,30 +290,30 @@ class Commit:
         if self._version is None and not isinstance(exc, LocationError):
             found = read_intent(self._prefix)
             if found is not None and found.intent.run_id == self._writer:
-                self._hold(found)
+                self._go_on_from(found)
         return self._version is not None
 
     def _decide_back_unless_forward(self) -> bool:
         """Decide back, unless another run has decided; True if that run decided forward."""
         if self._effects.is_visible():
             return True
-        found: Version | None = self._held
-        if self._held.intent.written_by == self._writer:
+        found: Version | None = self._current
+        if self._current.intent.written_by == self._writer:
             try:
                 self._change("back")
             except ChangedError as changed:
                 found = changed.found
             else:
                 return False
-        ours = found is not None and found.intent.run_id == self._held.intent.run_id
+        ours = found is not None and found.intent.run_id == self._current.intent.run_id
         if found is None or not ours or found.intent.state == "closed":
             return self._effects.is_visible()
-        self._hold(found)
+        self._go_on_from(found)
         return found.intent.state == "forward"
 
     def _undo(self) -> list[str]:
         """Roll back, if that is decided; returns what is left for this or another run to undo."""
-        state, writer = self._held.intent.state, self._held.intent.written_by
+        state, writer = self._current.intent.state, self._current.intent.written_by
         if state == "back" and writer == self._writer:
             return self._roll_back()
         theirs = [f"files of this run at {self._prefix.uri}, which another run removes"]
@@ -335,7 +335,7 @@ class Commit:
         if self.pending.in_place is not None:
             self._require_forward()
         if not self._effects.write_manifest():
-            raise _LostError(self._effects.overtaken())
+            raise _LostError(self._effects.overtaken_text())
 
     def _require_forward(self) -> None:
         """Raises _LostError unless the state is still forward, now that the file is there.
@@ -346,10 +346,10 @@ class Commit:
             self._change("forward")
         except ChangedError as changed:
             found = changed.found
-            decided = (self._held.intent.run_id, "forward")
+            decided = (self._current.intent.run_id, "forward")
             if found is None or (found.intent.run_id, found.intent.state) != decided:
-                raise _LostError(self._effects.overtaken()) from changed
-            self._hold(found)
+                raise _LostError(self._effects.overtaken_text()) from changed
+            self._go_on_from(found)
 
     def _make_visible_with_another(self) -> None:
         """As `_make_visible`, beside another run; raises _LostError if no run ever can."""
@@ -365,7 +365,7 @@ class Commit:
         Only where nobody else can still write the manifest: no other run has taken over and S3
         has surely refused, or nobody ever can.
         """
-        mine = not self._held.intent.shared and self.pending.in_place is None
+        mine = not self._current.intent.shared and self.pending.in_place is None
         left = [f"{self._prefix.uri}{MANIFEST} may not name the new files yet: {_NEXT_RUN}"]
         with contextlib.suppress(Exception):
             if self._effects.is_visible():
@@ -389,11 +389,13 @@ class Commit:
             problems = self._effects.delete_visible()
         if problems:
             return problems
-        used = self._held.intent.used
-        if self._effects.unproven or (self._held.intent.shared and self.pending.in_place is None):
-            used = used.without(self._effects.names())
+        used = self._current.intent.used
+        if self._effects.unproven or (
+            self._current.intent.shared and self.pending.in_place is None
+        ):
+            used = used.with_names(self._effects.names())
         try:
-            close_intent(self._prefix, self._held, self._writer, used, deletes=self._deletes)
+            close_intent(self._prefix, self._current, self._writer, used, deletes=self._deletes)
         except (UnansweredError, StoreError) as exc:
             return [describe_failure(exc, f"removing {self._prefix.uri}{COMMITTING}")]
         except ChangedError:

@@ -29,8 +29,7 @@ from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, delete_many, map_c
 from dbt.adapters.mzs3.text import followed_by
 from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, check_count, run_upload_job
 from dbt.adapters.mzs3.upload.pending import KnownEtags, PendingFile, TakenError, complete
-from dbt.adapters.mzs3.upload.probe import prove_writing
-from dbt.adapters.mzs3.upload.reaper import UploadReaper
+from dbt.adapters.mzs3.upload.reaper import UploadReaper, prove_writing
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 BATCHES = "batches/"
