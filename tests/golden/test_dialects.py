@@ -10,7 +10,7 @@ from support.golden import values as v
 from support.golden.dialects import COLUMNS, DIALECTS
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 from dbt.adapters.mzs3.formats.write.format import in_pieces
 
 pytestmark = pytest.mark.postgres

@@ -7,7 +7,7 @@ from support.golden import postgres as g
 from support.golden import values as v
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 
 pytestmark = pytest.mark.postgres
 

@@ -9,7 +9,7 @@ from support.golden import values as v
 from support.golden.scalars import SCALARS, check
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
 
 pytestmark = pytest.mark.postgres

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 from dbt.adapters.mzs3.rows.columns import canonical_columns, exported_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark.job import ship_executor_code

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 
 PAGE = Path(__file__).parents[3] / "docs" / "inside" / "values.md"
 HEADING = "| type | text | becomes | PostgreSQL |"

@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.types.numeric import DecimalBinaryDumper
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 
 POSTGRES_EPOCH_DAYS = 10_957  # 2000-01-01, in days since 1970-01-01
 SIGNATURE = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)

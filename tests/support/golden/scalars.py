@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 from dbt.adapters.mzs3.formats.write.format import PLAIN
 from support.golden import postgres as g
 from support.golden import values as v

@@ -12,7 +12,7 @@ from support.source.fields import decoder
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import Chunks
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 from dbt.adapters.mzs3.types.table import arrow_type
 
 TEXT = st.text(

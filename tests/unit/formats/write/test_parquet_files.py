@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.export.parquet_files import Bytes, cut, files_of, opened, orders, read, writer_of
 
-from dbt.adapters.mzs3.formats.write import columnar
 from dbt.adapters.mzs3.formats.write import format as formats
-from dbt.adapters.mzs3.formats.write.columnar import row_ends
+from dbt.adapters.mzs3.formats.write import parquet
+from dbt.adapters.mzs3.formats.write.parquet import row_ends
 
 # What Parquet adds to a row group's values: page headers, levels, statistics, its part of the
 # footer; and the dictionaries of values that turned out not to repeat.
@@ -53,7 +53,7 @@ def test_row_groups_end_before_they_pass_a_fifth_of_the_file():
 
 
 def test_row_groups_are_no_larger_than_a_worker_can_hold(monkeypatch):
-    monkeypatch.setattr(columnar, "MAX_GROUP_BYTES", 10_000)
+    monkeypatch.setattr(parquet, "MAX_GROUP_BYTES", 10_000)
     batch = random_rows(1000, 100)
     [data] = files_of(batch.schema, [batch], limit=1 << 30)
     assert max(size for _, size in group_sizes(data)) < 10_000 * DICTIONARIES + GROUP_OVERHEAD

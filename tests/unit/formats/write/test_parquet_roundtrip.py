@@ -12,9 +12,9 @@ from support.examples import examples
 from support.export.parquet_files import cut, files_of, read
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.write.columnar import row_ends
 from dbt.adapters.mzs3.formats.write.csv.scalars import interval_text
 from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
+from dbt.adapters.mzs3.formats.write.parquet import row_ends
 
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
 SMALL = st.integers(-100, 100)

@@ -7,8 +7,8 @@ import pytest
 from support.export.parquet_files import files_of, opened, writer_of
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.write.columnar_types import file_columns, file_schema
 from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
+from dbt.adapters.mzs3.formats.write.parquet import file_columns, file_schema
 
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.int8())]))

@@ -34,7 +34,7 @@ from support.shard.values import columns, same, wire_array
 
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.write.columnar import GROUPS_PER_FILE
+from dbt.adapters.mzs3.formats.write.parquet import GROUPS_PER_FILE
 from dbt.adapters.mzs3.shard.batch.read import BatchError, read_batch
 from dbt.adapters.mzs3.shard.batch.write import BatchLayout, as_wire, layout_of
 from dbt.adapters.mzs3.shard.codec.encode import datums

@@ -11,9 +11,8 @@ from functools import partial
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.write.columnar import row_ends
 from dbt.adapters.mzs3.formats.write.format import FileWriter, LogicalType, RowBlock
-from dbt.adapters.mzs3.formats.write.parquet import ParquetFormat, parquet_files
+from dbt.adapters.mzs3.formats.write.parquet import ParquetFormat, parquet_files, row_ends
 from dbt.adapters.mzs3.shard.batch.structured import stored
 from dbt.adapters.mzs3.shard.codec.encode import encoded_rows
 from dbt.adapters.mzs3.shard.types import (

@@ -8,7 +8,7 @@ import pytest
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 from dbt.adapters.mzs3.formats.write.format import in_pieces
 
 

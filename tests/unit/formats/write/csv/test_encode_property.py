@@ -10,7 +10,7 @@ from support.examples import examples
 from support.golden.plain_encoder import plain_line
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
 
 LONG = st.integers(-(2**63), 2**63 - 1)

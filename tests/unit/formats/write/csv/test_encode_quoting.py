@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 
 
 def lines(*columns, dialect=None, force_quote=frozenset()):

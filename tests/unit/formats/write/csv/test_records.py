@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.write.csv.encode import CsvEncoder
-from dbt.adapters.mzs3.formats.write.csv.records import RecordCounter
+from dbt.adapters.mzs3.formats.write.csv.files import RecordCounter
+from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 
 DIALECTS = {
     "default": CsvDialect(),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.formats.write.csv.quoting import concatenated, text_scalar
+from dbt.adapters.mzs3.formats.write.csv.quoting import concat, text_scalar
 
 _WHOLE = pa.decimal256(41, 0)  # holds every number up to the end of midpoints
 
@@ -117,7 +117,7 @@ def _rewritten(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Arra
             if 0 <= exponent < layout.scientific_from:
                 other = _with_point(result.filter(mask), exponent + 1)
             else:
-                other = concatenated(_with_point(result.filter(mask), 1), f"e{exponent:+03d}")
+                other = concat(_with_point(result.filter(mask), 1), f"e{exponent:+03d}")
             result = pc.replace_with_mask(result, mask, other)
     result = pc.if_else(pc.is_nan(values), text_scalar("NaN"), result)
     result = pc.if_else(pc.equal(values, float("inf")), text_scalar("Infinity"), result)
@@ -145,5 +145,5 @@ def _with_point(text: pa.Array, places: int) -> pa.Array:
     digits = pc.ascii_trim(pc.replace_substring(digits, ".", ""), "0")
     digits = pc.ascii_rpad(digits, places, "0")
     whole = pc.utf8_slice_codeunits(digits, 0, places)
-    number = concatenated(sign, whole, ".", pc.utf8_slice_codeunits(digits, places))
+    number = concat(sign, whole, ".", pc.utf8_slice_codeunits(digits, places))
     return pc.ascii_rtrim(number, ".")

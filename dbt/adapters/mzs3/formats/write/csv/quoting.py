@@ -1,22 +1,23 @@
-"""Quoting the values of a text column that need it, and only these.
+"""Quotes around the values of a text column that need them.
 
-All arrays are `large_string`, whose 64-bit offsets fit any batch. Whether a column holds a special
-byte is one `memchr` over its data buffer; only a column that does is looked at value by value,
-and only the values that do are rewritten.
+All arrays are `large_string`, whose 64-bit offsets fit any batch. Whether a column contains a
+special byte is one `memchr` over its data buffer; only a column that does is looked at value by
+value, and only the values that do are rewritten.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# What C's isspace takes, by which PostgreSQL decides on quotes inside of arrays and records.
+# The characters of C's isspace, by which PostgreSQL decides on quotes inside arrays and records.
 WHITESPACE = " \t\n\v\f\r"
-# An index that is behind the end of every text.
-_BEHIND = 1 << 62
+# An index past the end of every text.
+_PAST_END = 1 << 62
 
 
 def text_scalar(text: str) -> pa.Scalar:
@@ -24,36 +25,31 @@ def text_scalar(text: str) -> pa.Scalar:
     return pa.scalar(text, pa.large_string())
 
 
-def concatenated(*parts: pa.Array | str) -> pa.Array:
+def concat(*parts: pa.Array | str) -> pa.Array:
     """The parts joined row by row; NULL where one of them is NULL."""
     texts = [text_scalar(part) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*texts, text_scalar(""))
 
 
-def appended(values: pa.Array, ending: str) -> pa.Array:
-    """Each text with `ending` appended, four times as fast as `concatenated`; NULL stays NULL."""
-    return pc.binary_replace_slice(values, _BEHIND, _BEHIND, ending)
+def append(values: pa.Array, ending: str) -> pa.Array:
+    """Each text with `ending` appended, four times as fast as `concat`; NULL stays NULL."""
+    return pc.binary_replace_slice(values, _PAST_END, _PAST_END, ending)
 
 
-def nulls_as(values: pa.Array, text: str) -> pa.Array:
+def fill_nulls(values: pa.Array, text: str) -> pa.Array:
     """The values with `text` for NULL."""
     if values.null_count == 0:
         return values
     if text == "" and values.offset == 0:
-        # Mostly no bytes are stored for a NULL, and it is empty once nothing says that it is NULL.
+        # Mostly no bytes are stored for a NULL: without the validity bitmap, it is an empty text.
         _, offsets, data = values.buffers()
         bare = pa.Array.from_buffers(values.type, len(values), [None, offsets, data])
-        stored, shown = (pc.sum(pc.binary_length(v), min_count=0) for v in (bare, values))
-        if stored == shown:
+        all_bytes, bytes_of_texts = (
+            pc.sum(pc.binary_length(each), min_count=0) for each in (bare, values)
+        )
+        if all_bytes == bytes_of_texts:
             return bare
     return pc.fill_null(values, text_scalar(text))
-
-
-def either(left: pa.Array | None, right: pa.Array | None) -> pa.Array | None:
-    """The union of two masks; None is the mask of no row."""
-    if left is None or right is None:
-        return right if left is None else left
-    return pc.or_(left, right)
 
 
 class TextBytes:
@@ -70,14 +66,15 @@ class TextBytes:
         if len(values) and buffer is not None:
             self.data = bytes(buffer.slice(0, _offset(self.values, len(values))).to_pybytes())
 
-    def has_text(self, text: str) -> bool:
-        """False only if no value contains `text`."""
-        return text.encode() in self.data
+    def mask_of(self, characters: str, *texts: str) -> pa.Array | None:
+        """Mask of the values that contain one of these one-byte characters, or are one of the
+        texts; None: no value does or is."""
+        masks = [self._containing(characters), *map(self._equal_to, texts)]
+        some = [mask for mask in masks if mask is not None]
+        return reduce(pc.or_, some) if some else None
 
-    def holding(self, characters: str) -> pa.Array | None:
-        """Mask of the values that hold one of these one-byte characters; None: no value does.
-
-        Every byte is mapped to 1 if it is one of the characters, else to 0. A mapped value is
+    def _containing(self, characters: str) -> pa.Array | None:
+        """Every byte is mapped to 1 if it is one of the characters, else to 0. A mapped value is
         greater than a long run of zeros exactly if it has a 1: one comparison per value, whatever
         the number of characters.
         """
@@ -92,15 +89,15 @@ class TextBytes:
         longest = pc.max(pc.binary_length(mapped)).as_py() or 0
         return pc.greater(mapped, pa.scalar(bytes(longest), pa.large_binary()))
 
-    def equal_to(self, text: str) -> pa.Array | None:
-        """Mask of the values that are `text`; None: no value is."""
+    def _equal_to(self, text: str) -> pa.Array | None:
         if text == "":
             lengths = pc.binary_length(self.values)
             return pc.equal(lengths, 0) if pc.min(lengths).as_py() == 0 else None
-        return pc.equal(self.values, text_scalar(text)) if self.has_text(text) else None
+        has_text = text.encode() in self.data
+        return pc.equal(self.values, text_scalar(text)) if has_text else None
 
 
-def quoted(
+def quote_values(
     values: pa.Array, mask: pa.Array | None, quote: str, replacements: Mapping[str, str]
 ) -> pa.Array:
     """The values under `mask` between quotes, with all `replacements` made in them, in order.
@@ -110,14 +107,14 @@ def quoted(
     if mask is None:
         return values
     mask = pc.fill_null(mask, False)
-    # To quote all and choose costs less than to take most out and put them in again.
+    # If most values need quotes, it costs less to quote all of them and to choose.
     most = 2 * mask.true_count > len(values)
     inner = values if most else values.filter(mask)
-    known = TextBytes(inner)
+    data = TextBytes(inner).data
     for special, replacement in replacements.items():
-        if known.has_text(special):
+        if special.encode() in data:
             inner = pc.replace_substring(inner, special, replacement)
-    in_quotes = pc.binary_replace_slice(appended(inner, quote), 0, 0, quote)
+    in_quotes = pc.binary_replace_slice(append(inner, quote), 0, 0, quote)
     if most:
         return pc.if_else(mask, in_quotes, values)
     return pc.replace_with_mask(values, mask, in_quotes)

@@ -14,12 +14,7 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.arrow.arrays import is_binary, is_string
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.write.csv.floats import FLOATS, float_text
-from dbt.adapters.mzs3.formats.write.csv.quoting import (
-    TextBytes,
-    appended,
-    concatenated,
-    text_scalar,
-)
+from dbt.adapters.mzs3.formats.write.csv.quoting import TextBytes, append, concat, text_scalar
 from dbt.adapters.mzs3.types.calendar import (
     CYCLE_DAYS,
     CYCLE_YEARS,
@@ -45,7 +40,7 @@ def date_text(dates: pa.Array) -> pa.Array:
         return pc.cast(dates, pa.large_string())
     near_text = pc.cast(_days_to_dates(pc.if_else(far, 0, days)), pa.large_string())
     return pc.replace_with_mask(
-        near_text, pc.fill_null(far, False), concatenated(*_far_dates(days.filter(far)))
+        near_text, pc.fill_null(far, False), concat(*_far_dates(days.filter(far)))
     )
 
 
@@ -62,7 +57,7 @@ def timestamp_text(timestamps: pa.Array) -> pa.Array:
     far = _outside(micros, FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1)
     text = _near_timestamps(micros if far is None else pc.if_else(far, 0, micros))
     if offset:
-        text = appended(text, offset)
+        text = append(text, offset)
     if far is None:
         return text
     far_text = _far_timestamps(micros.filter(far), offset)
@@ -99,7 +94,7 @@ def _far_timestamps(micros: pa.Array, offset: str) -> pa.Array:
     days = pc.subtract(days, pc.cast(pc.less(micros, pc.multiply(days, DAY)), pa.int64()))
     time = pc.subtract(micros, pc.multiply(days, DAY)).view(pa.time64("us"))
     date, era = _far_dates(days)
-    return concatenated(date, " ", time_text(time), offset, era)
+    return concat(date, " ", time_text(time), offset, era)
 
 
 def _far_dates(days: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -117,7 +112,7 @@ def _far_dates(days: pa.Array) -> tuple[pa.Array, pa.Array]:
     year = pc.if_else(before_christ, pc.subtract(1, year), year)
     year_text = pc.utf8_lpad(pc.cast(year, pa.large_string()), 4, "0")
     era = pc.if_else(before_christ, text_scalar(" BC"), text_scalar(""))
-    return concatenated(year_text, pc.utf8_slice_codeunits(text, 4)), era
+    return concat(year_text, pc.utf8_slice_codeunits(text, 4)), era
 
 
 def _days_to_dates(days: pa.Array) -> pa.Array:
@@ -142,13 +137,13 @@ def require_utf8(name: str, carrier: str) -> Iterator[None]:
 
 def utf8_text(values: pa.Array) -> pa.Array:
     """Text of either offset width as `large_string`; raises NotUtf8."""
-    known = TextBytes(pc.cast(values, pa.large_string()))
-    if not known.data.isascii():
+    text_bytes = TextBytes(pc.cast(values, pa.large_string()))
+    if not text_bytes.data.isascii():
         try:
-            known.values.validate(full=True)
+            text_bytes.values.validate(full=True)
         except pa.ArrowInvalid as error:
             raise NotUtf8 from error
-    return known.values
+    return text_bytes.values
 
 
 @dataclass(frozen=True)
@@ -183,22 +178,22 @@ def _boolean_text(values: pa.Array) -> pa.Array:
 
 def _binary_text(values: pa.Array) -> pa.Array:
     """`\\x00ff`: the hexadecimal digits of all values at once, then cut by the doubled offsets."""
-    known = TextBytes(pc.cast(values, pa.large_binary()))
+    text_bytes = TextBytes(pc.cast(values, pa.large_binary()))
     count = len(values)
-    validity, offsets, _ = known.values.buffers()
+    validity, offsets, _ = text_bytes.values.buffers()
     if count == 0:
         return pa.array([], pa.large_string())
     doubled = pc.multiply(pa.Array.from_buffers(pa.int64(), count + 1, [None, offsets]), 2)
-    digits = pa.py_buffer(binascii.hexlify(known.data))
+    digits = pa.py_buffer(binascii.hexlify(text_bytes.data))
     buffers = [validity, doubled.buffers()[1], digits]
-    return concatenated("\\x", pa.Array.from_buffers(pa.large_string(), count, buffers))
+    return concat("\\x", pa.Array.from_buffers(pa.large_string(), count, buffers))
 
 
 def _decimal_text(values: pa.Array) -> pa.Array:
     """All digits of the declared scale; Arrow writes what is below 1e-6 as `1E-18`, `0E-18`."""
     text = pc.cast(values, pa.large_string())
     scale = values.type.scale
-    mask = TextBytes(text).holding("E") if scale > 6 else None
+    mask = TextBytes(text).mask_of("E") if scale > 6 else None
     if mask is None:
         return text
     tiny = values.filter(mask)
@@ -208,9 +203,7 @@ def _decimal_text(values: pa.Array) -> pa.Array:
     digits = pc.cast(unscaled, pa.large_string())
     sign = pc.if_else(pc.starts_with(digits, "-"), text_scalar("-"), text_scalar(""))
     fraction = pc.utf8_lpad(pc.ascii_ltrim(digits, "-"), scale, "0")
-    return pc.replace_with_mask(
-        text, pc.fill_null(mask, False), concatenated(sign, "0.", fraction)
-    )
+    return pc.replace_with_mask(text, pc.fill_null(mask, False), concat(sign, "0.", fraction))
 
 
 def _is_decimal(data_type: pa.DataType) -> bool:
@@ -257,7 +250,7 @@ def interval_text(intervals: pa.Array) -> pa.Array:
             zero_date = pc.and_(zero_date, zero)
     shown = pc.or_(zero_date, pc.not_equal(micros, 0))
     parts.append(pc.if_else(shown, _time(micros, after_negative), text_scalar("")))
-    return pc.ascii_ltrim(concatenated(*parts), " ")
+    return pc.ascii_ltrim(concat(*parts), " ")
 
 
 def _counted(values: pa.Array, zero: pa.Array, after_negative: pa.Array, unit: str) -> pa.Array:
@@ -266,7 +259,7 @@ def _counted(values: pa.Array, zero: pa.Array, after_negative: pa.Array, unit: s
     plus = pc.if_else(signed, text_scalar("+"), text_scalar(""))
     plural = pc.if_else(pc.equal(values, 1), text_scalar(""), text_scalar("s"))
     number = pc.cast(values, pa.large_string())
-    text = concatenated(" ", plus, number, f" {unit}", plural)
+    text = concat(" ", plus, number, f" {unit}", plural)
     return pc.if_else(zero, text_scalar(""), text)
 
 
@@ -278,4 +271,4 @@ def _time(micros: pa.Array, after_negative: pa.Array) -> pa.Array:
     sign = pc.if_else(pc.less(micros, 0), text_scalar("-"), positive)
     hour_text = pc.utf8_lpad(pc.cast(pc.abs(hours), pa.large_string()), 2, "0")
     below_hours = pc.utf8_slice_codeunits(time_text(rest.view(pa.time64("us"))), 2)
-    return concatenated(" ", sign, hour_text, below_hours)
+    return concat(" ", sign, hour_text, below_hours)

@@ -11,10 +11,9 @@ from dbt.adapters.mzs3.arrow.arrays import is_list, null_where, running_total
 from dbt.adapters.mzs3.formats.write.csv.quoting import (
     WHITESPACE,
     TextBytes,
-    concatenated,
-    either,
+    concat,
     escapes,
-    quoted,
+    quote_values,
     text_scalar,
 )
 from dbt.adapters.mzs3.formats.write.csv.scalars import (
@@ -25,21 +24,19 @@ from dbt.adapters.mzs3.formats.write.csv.scalars import (
 )
 from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
 
-# What makes PostgreSQL put quotes around an element, beside the empty text and the word NULL.
+# What has PostgreSQL put quotes around an element, beside the empty text and the word NULL.
 ARRAY_SPECIAL = '{},"\\' + WHITESPACE
 
-# What makes Materialize put quotes around a key or a value, beside what does in arrays.
+# What has Materialize put quotes around a key or a value, beside what does in arrays.
 MAP_SPECIAL = ARRAY_SPECIAL + "=>"
 
-# What makes PostgreSQL put quotes around a field, beside the empty text.
+# What has PostgreSQL put quotes around a field, beside the empty text.
 RECORD_SPECIAL = '(),"\\' + WHITESPACE
 
 
 def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> Formatter | None:
-    """How values of a type that Spark sends are written, which mean what `logical_type` says.
-
-    None if it, or something nested in it, has no text.
-    """
+    """What writes values of a type that Spark sends and of this meaning; None if the type, or one
+    nested in it, has no text."""
     kind = logical_type.kind
     if kind == "interval":
         return Formatter(interval_text, INTERVAL_ALPHABET)
@@ -53,9 +50,8 @@ def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> F
     inner = data_type if kind == "struct" else data_type.value_type
     types = [inner] if kind == "list" else [field.type for field in inner]
     children = logical_type.of_children(len(types))
-    found = [formatter_of(*each) for each in zip(types, children, strict=True)]
-    formatters = [formatter for formatter in found if formatter is not None]
-    if len(formatters) < len(found):
+    formatters = [each for each in map(formatter_of, types, children) if each is not None]
+    if len(formatters) < len(types):
         return None
     write = {"list": array_text, "map": map_text, "struct": record_text}[kind]
     return Formatter(lambda values: write(values, formatters), None, nests=kind != "struct")
@@ -83,16 +79,17 @@ def array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
 def element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Array:
     """The text of values between braces, the word NULL for NULL.
 
-    Quoted are the empty text, the word NULL in any case, and what holds one of the characters
+    Quoted are the empty text, the word NULL in any case, and what contains one of the characters
     `special`; what is in braces itself stays as it is.
     """
     texts = formatter.write(values)
     if not formatter.nests:
-        known = TextBytes(texts)
-        mask = either(known.holding(special), known.equal_to(""))
-        if b"null" in known.data.lower():
-            mask = either(mask, pc.equal(pc.ascii_upper(known.values), text_scalar("NULL")))
-        texts = quoted(texts, mask, '"', escapes('"', "\\"))
+        text_bytes = TextBytes(texts)
+        mask = text_bytes.mask_of(special, "")
+        if b"null" in text_bytes.data.lower():
+            is_null = pc.equal(pc.ascii_upper(text_bytes.values), text_scalar("NULL"))
+            mask = is_null if mask is None else pc.or_(mask, is_null)
+        texts = quote_values(texts, mask, '"', escapes('"', "\\"))
     return pc.fill_null(texts, text_scalar("NULL"))
 
 
@@ -103,7 +100,7 @@ def in_braces(lists: pa.Array, texts: pa.Array) -> pa.Array:
         pa.LargeListArray.from_arrays(running_total(lengths), texts), text_scalar(",")
     )
     # A NULL list became an empty one.
-    return null_where(concatenated("{", joined, "}"), lists)
+    return null_where(concat("{", joined, "}"), lists)
 
 
 def map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
@@ -114,7 +111,7 @@ def map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
     """
     key, value = formatters
     keys, values = maps.flatten().flatten()
-    entries = concatenated(
+    entries = concat(
         element_text(keys, key, MAP_SPECIAL), "=>", element_text(values, value, MAP_SPECIAL)
     )
     return in_braces(maps, entries)
@@ -126,15 +123,14 @@ def record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
         fields = pa.repeat(text_scalar(""), len(structs))
     else:
         # Of this slice; what is under a NULL struct is NULL.
-        columns = zip(structs.flatten(), formatters, strict=True)
-        texts = [_quoted_field(formatter.write(values)) for values, formatter in columns]
+        texts = map(_field_text, structs.flatten(), formatters)
         fields = pc.binary_join_element_wise(
             *texts, text_scalar(","), null_handling="replace", null_replacement=""
         )
-    return null_where(concatenated("(", fields, ")"), structs)
+    return null_where(concat("(", fields, ")"), structs)
 
 
-def _quoted_field(texts: pa.Array) -> pa.Array:
-    known = TextBytes(texts)
-    mask = either(known.holding(RECORD_SPECIAL), known.equal_to(""))
-    return quoted(texts, mask, '"', {'"': '""', "\\": "\\\\"})
+def _field_text(values: pa.Array, formatter: Formatter) -> pa.Array:
+    texts = formatter.write(values)
+    mask = TextBytes(texts).mask_of(RECORD_SPECIAL, "")
+    return quote_values(texts, mask, '"', {'"': '""', "\\": "\\\\"})
