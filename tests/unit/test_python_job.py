@@ -11,8 +11,7 @@ from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.python_job import (
-    SessionJobHelper,
-    SubmitJobHelper,
+    JobHelper,
     job_response,
     run_started_ms,
 )
@@ -55,22 +54,14 @@ def test_a_jobs_own_response_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("helper", "profile", "text"),
+    ("method", "profile", "text"),
     [
-        (
-            SessionJobHelper,
-            THRIFT,
-            "model.acme.a needs more than SQL, which is all that",
-        ),
-        (SessionJobHelper, SUBMITTING, "model.acme.a: submission_method is session, which this"),
-        (
-            SubmitJobHelper,
-            SESSION,
-            "model.acme.a: submission_method is spark_submit, which",
-        ),
+        ("session", THRIFT, "model.acme.a needs more than SQL, which is all that"),
+        ("session", SUBMITTING, "model.acme.a: submission_method is session, which this"),
+        ("spark_submit", SESSION, "model.acme.a: submission_method is spark_submit, which"),
     ],
 )
-def test_a_model_that_asks_for_another_way_than_the_profiles_is_told(helper, profile, text):
+def test_a_model_that_asks_for_another_way_than_the_profiles_is_told(method, profile, text):
     handle = SimpleNamespace(cancelled=threading.Event())
     connections = SimpleNamespace(
         remains=Remains(),
@@ -81,7 +72,7 @@ def test_a_model_that_asks_for_another_way_than_the_profiles_is_told(helper, pro
     credentials = Mzs3Credentials.from_dict({"schema": "analytics", **profile})
 
     with pytest.raises(DbtRuntimeError) as caught:
-        helper(model, credentials, connections).submit("result = 1")
+        JobHelper(model, credentials, connections, method).submit("result = 1")
 
     assert str(caught.value.msg).startswith(text)
 

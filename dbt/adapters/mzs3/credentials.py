@@ -22,7 +22,9 @@ from dbt.adapters.mzs3.store.connection import AwsConnection, parse_connections
 from dbt.adapters.mzs3.submit.options import SubmitOptions, parse_submit_options
 
 SPARK_CATALOG = "spark_catalog"
-"""The catalog that Spark looks in unless it is told another."""
+"""Spark's default catalog."""
+SESSION, SPARK_SUBMIT = "session", "spark_submit"
+"""The submission methods of Python models."""
 _SECRET_FIELDS = (
     *("token", "password", "connection_string_suffix", "server_side_parameters", "spark_submit"),
 )
@@ -141,7 +143,7 @@ class Mzs3Credentials(SparkCredentials):
     @property
     def submission_method(self) -> str:
         """The `submission_method` of Python models."""
-        return "session" if self.submit_options is None else "spark_submit"
+        return SESSION if self.submit_options is None else SPARK_SUBMIT
 
     @property
     def default_catalog(self) -> str:

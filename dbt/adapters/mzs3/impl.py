@@ -23,15 +23,19 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from dbt.adapters.mzs3.catalogs import CatalogAdapter
 from dbt.adapters.mzs3.compiled_job import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_errors
-from dbt.adapters.mzs3.credentials import require_spark
+from dbt.adapters.mzs3.credentials import SESSION, SPARK_SUBMIT, require_spark
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.options import parse_options
 from dbt.adapters.mzs3.logged import AS_ERRORS
 from dbt.adapters.mzs3.operations import OPERATIONS
-from dbt.adapters.mzs3.project.declarations import check_declarations, refuse_to_build_sources
+from dbt.adapters.mzs3.project.declarations import (
+    check_declarations,
+    export_options,
+    refuse_to_build_sources,
+    shard_options,
+)
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
-from dbt.adapters.mzs3.project.model_options import export_options, shard_options
 from dbt.adapters.mzs3.project.overlaps import find_overlaps, require_own
 from dbt.adapters.mzs3.project.packages import search_own_macros
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
@@ -41,12 +45,7 @@ from dbt.adapters.mzs3.project.staging import (
     stage_for_run_hook,
     who_ingests,
 )
-from dbt.adapters.mzs3.python_job import (
-    SessionJobHelper,
-    SubmitJobHelper,
-    committed_all_the_same,
-    job_response,
-)
+from dbt.adapters.mzs3.python_job import JobHelper, job_response, notice_of_commit
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.options import parse_shard_options
 from dbt.adapters.mzs3.spark.job import Call
@@ -155,8 +154,8 @@ class Mzs3Adapter(CatalogAdapter):
     def python_submission_helpers(self) -> dict[str, Any]:
         """The ways to run Python models, by their `submission_method`."""
         return {
-            helper.submission_method: partial(helper, connections=self.connections)
-            for helper in (SessionJobHelper, SubmitJobHelper)
+            method: partial(JobHelper, connections=self.connections, submission_method=method)
+            for method in (SESSION, SPARK_SUBMIT)
         }
 
     def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
@@ -255,7 +254,7 @@ class Mzs3Adapter(CatalogAdapter):
         lines = [*self.connections.node.warnings.errors]
         why = "its post-hook failed or was cut off" if failure else AS_ERRORS
         if committed is not None and (failure or lines):
-            lines.append(committed_all_the_same(config.model.unique_id, why, committed))
+            lines.append(notice_of_commit(config.model.unique_id, why, committed))
         if not lines:
             return
         text = "\n".join(lines)

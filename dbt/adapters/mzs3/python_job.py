@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timezone
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.contracts.connection import AdapterResponse
@@ -13,7 +13,7 @@ from dbt_common.exceptions import env_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
 
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, ReadingResponse, as_dbt_error
-from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
+from dbt.adapters.mzs3.credentials import SPARK_SUBMIT, Mzs3Credentials, require_spark
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.export import CopyResult
@@ -33,25 +33,18 @@ def run_started_ms() -> int:
 
 @dataclass
 class JobHelper(PythonJobHelper):
-    """Runs a job for the node that has the connection of this thread."""
+    """Runs a job for the node that has the connection of this thread: in the session of that, or
+    by `spark-submit`."""
 
     model: dict[str, Any]
     credentials: Mzs3Credentials
     connections: Mzs3ConnectionManager
-
-    submission_method: ClassVar[str]
+    submission_method: str
 
     def submit(self, compiled_code: str) -> Any:
         """Run the job; returns its `result`. Raises dbt's errors."""
         node = str(self.model["unique_id"])
         handle = self.connections.get_thread_connection().handle
-        # Without the white space of Jinja before it, the lines of errors are those of the file.
-        code = compiled_code.lstrip()
-        provided = {  # compiled_job.py describes them
-            "aws_connections": self.credentials.connections,
-            "as_of": run_started_ms(),
-            "invocation_id": get_invocation_id(),
-        }
         remains = self.connections.remains
         try:
             require_spark(self.credentials, node)
@@ -63,45 +56,33 @@ class JobHelper(PythonJobHelper):
             if handle.cancelled.is_set():
                 raise SparkJobError(CANCELLED)
             with remains.running(node):
-                return self._run(code, provided, handle)
+                # Without the white space of Jinja before it, the lines of errors are the file's.
+                return self._run(node, compiled_code.lstrip(), handle)
         except Mzs3Error as exc:
             if handle.cancelled.is_set():
                 stopped = isinstance(exc, SparkJobError)
                 remains.say(f"{node} was cancelled" if stopped else str(exc))
             raise as_dbt_error(exc) from exc
 
-    def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
-        raise NotImplementedError
-
-
-class SessionJobHelper(JobHelper):
-    """Runs a job in the session of its connection."""
-
-    submission_method = "session"
-
-    def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
+    def _run(self, node: str, code: str, handle: Any) -> Any:
+        file, tell = str(self.model["original_file_path"]), self.connections.node.warnings.tell
+        provided = {  # compiled_job.py describes them
+            "aws_connections": self.credentials.connections,
+            "as_of": run_started_ms(),
+            "invocation_id": get_invocation_id(),
+        }
+        if self.submission_method == SPARK_SUBMIT:
+            arguments = {"code": code, "name": file, "secrets": tuple(env_secrets()), **provided}
+            call = Call(run_submitted, arguments, takes=("cancelled", "tell"))
+            with runner_for(self.credentials) as runner:
+                return runner.run(call, node, cancelled=handle.cancelled, tell=tell)
         beside = {
             "cancelled": handle.cancelled,
-            "tell": self.connections.node.warnings.tell,
+            "tell": tell,
             "scrub": partial(without, env_secrets()),
         }
-        file = str(self.model["original_file_path"])
         engine_of(handle.session).keep_plans_secret(handle.session)
         return run_job(handle.session, code, file, {**provided, **beside})
-
-
-class SubmitJobHelper(JobHelper):
-    """Runs a job by `spark-submit`."""
-
-    submission_method = "spark_submit"
-
-    def _run(self, code: str, provided: dict[str, Any], handle: Any) -> Any:
-        node, file = str(self.model["unique_id"]), str(self.model["original_file_path"])
-        arguments = {"code": code, "name": file, "secrets": tuple(env_secrets()), **provided}
-        call = Call(run_submitted, arguments, takes=("cancelled", "tell"))
-        tell = self.connections.node.warnings.tell
-        with runner_for(self.credentials) as runner:
-            return runner.run(call, node, cancelled=handle.cancelled, tell=tell)
 
 
 @dataclass
@@ -136,7 +117,7 @@ def job_response(result: Any) -> AdapterResponse:
     return ReadingResponse(_message="OK")
 
 
-def committed_all_the_same(node: str, why: str, result: Committed) -> str:
+def notice_of_commit(node: str, why: str, result: Committed) -> str:
     """The error of a node that fails after its commit: what is there, and what to do."""
     if isinstance(result, CopyResult):
         state, again = "the export is complete and stays", "exports once more"

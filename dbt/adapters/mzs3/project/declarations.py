@@ -1,22 +1,26 @@
-"""Checks what the exports, shards and sources of a parsed project declare."""
+"""What the exports, shards and sources of a parsed project declare, and checks of it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.logged import Warnings
-from dbt.adapters.mzs3.project.model_options import export_options, shard_options
+from dbt.adapters.mzs3.options.option import options_of
 from dbt.adapters.mzs3.project.overlaps import shown
 from dbt.adapters.mzs3.project.sources import is_of_type, source_definition
 from dbt.adapters.mzs3.project.staging import shard_source
 from dbt.adapters.mzs3.shard.options import TYPE as SHARD
-from dbt.adapters.mzs3.shard.options import parse_shard_options
+from dbt.adapters.mzs3.shard.options import ShardOptions, parse_shard_options
 from dbt.adapters.mzs3.source.options import TYPE
+
+# Options of dbt-athena and dbt-starrocks, which are nearly spelled as ours.
+_OTHER_ADAPTERS = ("partitioned_by", "mv_on_schema_change")
 
 
 def check_declarations(
@@ -63,21 +67,75 @@ def refuse_to_build_sources(args: Any) -> None:
 def _problems_of(node: Any, manifest: Any, connections: Collection[str]) -> Sequence[str]:
     """All that is wrong with the options of the node, if it is one of ours."""
     try:
-        _check(node, manifest, connections)
+        if node.resource_type == "source":
+            if is_of_type(node, TYPE):
+                source_definition(node, connections)
+            elif is_of_type(node, SHARD):
+                shard_source(node, connections)
+        elif node.resource_type == "model":
+            if node.config.materialized == "copy_to_s3":
+                parse_options(node.unique_id, export_options(node, manifest), connections)
+            elif node.config.materialized == "persist_shard":
+                options = shard_options(node, manifest)
+                parse_shard_options(node.unique_id, options, connections)
     except ConfigError as exc:
         return exc.problems
     return ()
 
 
-def _check(node: Any, manifest: Any, connections: Collection[str]) -> None:
-    if node.resource_type == "source":
-        if is_of_type(node, TYPE):
-            source_definition(node, connections)
-        elif is_of_type(node, SHARD):
-            shard_source(node, connections)
-    elif node.resource_type == "model":
-        if node.config.materialized == "copy_to_s3":
-            parse_options(node.unique_id, export_options(node, manifest), connections)
-        elif node.config.materialized == "persist_shard":
-            options = shard_options(node, manifest)
-            parse_shard_options(node.unique_id, options, connections)
+def export_options(node: Any, manifest: Any) -> dict[str, Any]:
+    """The options in the config of a `copy_to_s3` model.
+
+    Left out are keys of other adapters and tools that a folder of dbt_project.yml sets, unless
+    they are nearly spelled as an option.
+    """
+    return _own_options(node, manifest, CopyOptions)
+
+
+def shard_options(node: Any, manifest: Any) -> dict[str, Any]:
+    """As `export_options`, of a `persist_shard` model, without dbt's defaults."""
+    given = _own_options(node, manifest, ShardOptions)
+    if "on_schema_change" in node.unrendered_config:
+        given["on_schema_change"] = node.config.on_schema_change
+    if node.config.column_types:
+        given["column_types"] = node.config.column_types
+    return given
+
+
+def _own_options(node: Any, manifest: Any, kind: type) -> dict[str, Any]:
+    options, of_model = options_of(kind), _keys_of_model(node, manifest)
+    return {
+        key: value
+        for key, value in node.config.extra.items()
+        if key in options
+        or key in of_model
+        or (key not in _OTHER_ADAPTERS and any(_is_misspelled(key, own) for own in options))
+    }
+
+
+def _keys_of_model(node: Any, manifest: Any) -> set[str]:
+    """The keys of the model's own call of `config`, and of its `config` in a properties file.
+
+    A manifest that was read from an artifact has no files: its project was checked when it was
+    parsed.
+    """
+    keys = set(node.config_call_dict)
+    file = manifest.files.get(node.patch_path)
+    models = file.dict_from_yaml.get("models", ()) if file is not None else ()
+    for model in models:
+        if model.get("name") == node.name:
+            versions = [one for one in model.get("versions") or () if one.get("v") == node.version]
+            for each in (model, *versions):
+                keys |= {*(each.get("config") or ())}
+    return keys
+
+
+def _is_misspelled(given: str, meant: str) -> bool:
+    """Whether two letters are swapped, or one is missing or too many; of a long key, two."""
+    one, other = (re.sub("[-_]", "", each).lower() for each in (given, meant))
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    is_swap = len(one) == 2 and one == other[::-1]
+    return given != meant and (is_swap or len(one + other) <= (2 if len(meant) > 8 else 1))

@@ -1,8 +1,8 @@
 """How many rows Spark hands to Python at a time.
 
 Spark bounds a batch in bytes by measuring all of its columns anew after every row, which takes
-longer than to send them. Rows that are known to be narrow need no measuring: few of them at a time
-are bound enough. Whether they are is seen on their way into the shuffle, before any is sent.
+longer than to send them. Narrow rows need no measuring: a limit on their number is bound enough.
+The query itself checks that rows are narrow, before the shuffle, and so before any is sent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
 def only_if_narrow(value: str, schema: T.StructType) -> str:
-    """SQL that gives `value` for narrow rows; others fail the job with an ExecutorError, WIDE_ROW.
+    """SQL for `value` of narrow rows; others fail the job with an ExecutorError, WIDE_ROW.
 
     The columns have names that need no quotes.
     """
@@ -50,10 +50,9 @@ def only_if_narrow(value: str, schema: T.StructType) -> str:
 
 @contextlib.contextmanager
 def unmeasured_batches(spark: SparkSession) -> Iterator[None]:
-    """Has Spark send rows to Python, also to functions in a query, few at a time and unmeasured.
+    """In this block, Spark sends few rows to Python at a time, and does not measure them.
 
-    Inside the block only. A lower limit of the session on rows stays; a session whose settings
-    can't be changed is left alone.
+    A lower limit of the session on rows stays, as do settings that can't be changed.
     """
     rows = int(spark.conf.get(_MAX_ROWS, None) or 0)
     fewer = str(min(rows, _ROWS) if rows > 0 else _ROWS)
@@ -63,7 +62,7 @@ def unmeasured_batches(spark: SparkSession) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """Whether it is assumed that no row is wide, and that different rows have different hashes."""
+    """Whether no row is taken to be wide, and different rows to have different hashes."""
 
     narrow_rows: bool = False
     distinct_hashes: bool = False
@@ -82,8 +81,8 @@ NO_ASSUMPTIONS = Assumptions()
 def assumptions_for(schema: T.StructType, partition_by: Sequence[int]) -> Assumptions:
     """All that may be assumed of rows of this schema.
 
-    The width of a nested value is not cheap to compute, and `[[1, 2], []]` and `[[1], [2]]` have
-    the same hash. Folders need a sort by more than a hash.
+    Nothing with nested values: their width is expensive to compute, and `[[1, 2], []]` and
+    `[[1], [2]]` have the same hash. Folders need a sort by more than a hash.
     """
     if any(isinstance(column.dataType, _NESTED) for column in schema.fields):
         return NO_ASSUMPTIONS

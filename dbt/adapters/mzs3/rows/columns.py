@@ -16,23 +16,29 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.formats.write.format import (
-    PLAIN,
     ExportedColumn,
     ExportFormat,
+    Kind,
     LogicalType,
 )
 from dbt.adapters.mzs3.names import namesakes, shown_namesakes
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain, readable
 from dbt.adapters.mzs3.spark.sql import field_sql, message_name, text_sql
 from dbt.adapters.mzs3.types.calendar import DAY
-from dbt.adapters.mzs3.types.table import type_named
+from dbt.adapters.mzs3.types.table import row_of, type_named
 
 # Of a type that Spark has: what PySpark says, and what a Spark Connect server says.
 _NO_TYPE = ("CANNOT_PARSE_DATATYPE", "UNSUPPORTED_OPERATION")
 _PRECISE = re.compile(r"\btimestamp(?:_ntz|_ltz)?\([7-9]\)")
 INTERVALS = (T.YearMonthIntervalType, T.DayTimeIntervalType, T.CalendarIntervalType)
 _SECONDS = "decimal(19, 6)"  # of any bigint of microseconds
-
+_LOGICAL: Mapping[str, Kind] = {
+    "array": "list",
+    "struct": "struct",
+    "map": "map",
+    "variant": "variant",
+    "interval": "interval",
+}
 # Of a second's fraction, in PostgreSQL's times.
 _TIME_DIGITS = 6
 # Else a variant's instants, and so the files, would be different in another session.
@@ -90,10 +96,8 @@ class NestedTransform:
 
     def is_needed(self, kind: T.DataType) -> bool:
         """Whether the type, or one inside it, is concerned."""
-        if isinstance(kind, T.ArrayType):
-            return self.is_needed(kind.elementType)
-        if isinstance(kind, T.StructType):
-            return any(self.is_needed(field.dataType) for field in kind.fields)
+        if isinstance(kind, (T.ArrayType, T.StructType)):
+            return any(self.is_needed(inner) for _, inner in parts_of(kind))
         return self.concerns(kind)
 
     def of(self, value: str, kind: T.DataType) -> str:
@@ -113,8 +117,8 @@ class NestedTransform:
 
 
 def _each(items: str, make: Callable[[str], str]) -> str:
-    """The array, with what `make` gives for each item."""
-    # A name that is not in use further out.
+    """The array of what `make` returns for each item."""
+    # A name that no function around this one uses.
     item = next(name for name in map("item{}".format, count()) if name not in items)
     return f"transform({items}, {item} -> {make(item)})"
 
@@ -129,7 +133,7 @@ def _unless_null(value: str, then: str) -> str:
 
 
 def order_keys(schema: T.StructType) -> list[str]:
-    """Sort keys of `canonical_columns`, under which only rows tie that are the same in a file.
+    """Sort keys of `canonical_columns`: only rows that are the same in a file are equal by them.
 
     Spark takes -0.0 and 0.0 for equal, so floats have a second key that tells them apart. The
     columns have names that need no quotes.
@@ -138,7 +142,7 @@ def order_keys(schema: T.StructType) -> list[str]:
 
 
 def _with_sign(value: str, kind: T.DataType) -> str:
-    # The cast is reached for zeros only; its text is the one sign of a negative zero.
+    # Only the text of a zero tells whether it is negative; the cast runs for zeros alone.
     negative_zero = f"{value} = 0 AND startswith(cast({value} AS string), '-')"
     return _struct({"value": value, "is_negative_zero": negative_zero})
 
@@ -147,23 +151,23 @@ SIGNED = NestedTransform(lambda kind: isinstance(kind, (T.FloatType, T.DoubleTyp
 
 
 def queried_rows(spark: SparkSession, node: str, query: str) -> DataFrame:
-    """The query's rows, of which nothing has run yet, and whose schema is known.
+    """The query's rows, which nothing has computed yet.
 
     Raises ConfigError for columns of types that Spark has and PySpark has not, all at once, and
     SparkJobError for whatever else is wrong with the query.
     """
     try:
         frame = spark.sql(query)
-        _ = frame.schema
+        _ = frame.schema  # analyses the query
     except SPARK_FAILURES as exc:
-        if problems := _of_no_python_type(spark, query, exc):
+        if problems := _precise_timestamps(spark, query, exc):
             raise ConfigError(node, problems) from exc
         raise (explain(exc) if isinstance(exc, PySparkException) else readable(exc)) from exc
     return frame
 
 
-def _of_no_python_type(spark: SparkSession, query: str, failure: Exception) -> list[str]:
-    """The columns with timestamps of more digits than six, if it is they that failed."""
+def _precise_timestamps(spark: SparkSession, query: str, failure: Exception) -> list[str]:
+    """The columns with timestamps of more digits than six, if they are why the query failed."""
     if not isinstance(failure, PySparkException) or failure.getCondition() not in _NO_TYPE:
         return []
     try:
@@ -188,7 +192,7 @@ def column_problems(schema: T.StructType, file_format: ExportFormat | None = Non
     """Everything in the columns that can't be exported, at all or in this format."""
     if not schema.fields:
         return ["the query has no columns"]
-    parts = [part for f in schema.fields for part in _with_inner(message_name(f.name), f.dataType)]
+    parts = [part for f in schema.fields for part in _nested_types(message_name(f.name), f.dataType)]
     problems = [problem for path, kind in parts for problem in _problems(path, kind)]
     if file_format is not None:
         types = [(path, kind.simpleString()) for path, kind in parts]
@@ -204,7 +208,7 @@ def view_problems(schema: T.StructType) -> list[str]:
         f"the query has {shown_namesakes(first, second)}, so that the model's view can't be read; "
         "rename one"
         for first, second in pairs
-        # Of two whose small letters are the same it makes none, or both where case counts.
+        # Spark creates no view with two names that are equal in lower case, unless case counts.
         if first.lower() != second.lower() or first == second
     ]
 
@@ -225,29 +229,29 @@ def canonical_columns(df: DataFrame) -> DataFrame:
     return renamed.selectExpr(*[f"{_NORMAL.of(name, kinds[name])} AS {name}" for name in names])
 
 
-def _logical_type(kind: T.DataType) -> LogicalType:
+def parts_of(kind: T.DataType) -> list[tuple[str, T.DataType]]:
+    """The types directly inside a type, each with its step in a path, such as `[]` or `.name`."""
     if isinstance(kind, T.ArrayType):
-        return LogicalType("list", (_logical_type(kind.elementType),))
-    if isinstance(kind, T.StructType):
-        return LogicalType("struct", tuple(_logical_type(field.dataType) for field in kind.fields))
+        return [("[]", kind.elementType)]
     if isinstance(kind, T.MapType):
-        return LogicalType("map", (_logical_type(kind.keyType), _logical_type(kind.valueType)))
-    if isinstance(kind, T.VariantType):
-        return LogicalType("variant")
-    return LogicalType("interval") if isinstance(kind, INTERVALS) else PLAIN
+        return [(".key", kind.keyType), (".value", kind.valueType)]
+    if isinstance(kind, T.StructType):
+        return [(f".{field.name}", field.dataType) for field in kind.fields]
+    return []
 
 
-def _with_inner(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType]]:
-    """The type of the column, or the part of one, at `path`, and the types inside at theirs."""
+def _logical_type(kind: T.DataType) -> LogicalType:
+    name = row_of(kind.typeName()).name
+    children = tuple(_logical_type(inner) for _, inner in parts_of(kind))
+    return LogicalType(_LOGICAL.get(name, "plain"), children)
+
+
+def _nested_types(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType]]:
+    """A type and all types inside it, each with its path."""
     yield path, kind
-    if isinstance(kind, T.ArrayType):
-        yield from _with_inner(f"{path}[]", kind.elementType)
-    elif isinstance(kind, T.MapType):
-        yield from _with_inner(f"{path}.key", kind.keyType)
-        yield from _with_inner(f"{path}.value", kind.valueType)
-    elif isinstance(kind, T.StructType):
-        for field in kind.fields:
-            yield from _with_inner(f"{path}.{message_name(field.name)}", field.dataType)
+    for step, inner in parts_of(kind):
+        quoted_step = step if step == "[]" else f".{message_name(step[1:])}"
+        yield from _nested_types(path + quoted_step, inner)
 
 
 def _problems(path: str, kind: T.DataType) -> Iterator[str]:

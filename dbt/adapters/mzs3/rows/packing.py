@@ -10,10 +10,10 @@ from dbt.adapters.mzs3.types.table import row_of
 
 
 def packed_columns(schema: T.StructType) -> tuple[list[str], tuple[PackedColumn, ...]]:
-    """SQL of the columns that are sent, and where in them the columns of the schema are.
+    """SQL of the columns to send, and where in them the columns of the schema are.
 
-    Narrow types share a `bigint`, as many as it holds; decimals whose digits a `double` keeps are
-    sent as one. The columns have names that need no quotes.
+    As many narrow types as fit share a `bigint`; decimals whose digits a `double` keeps are sent
+    as one. The columns have names that need no quotes.
     """
     sent: list[str] = []
     columns: dict[str, PackedColumn] = {}
@@ -37,7 +37,7 @@ def packed_columns(schema: T.StructType) -> tuple[list[str], tuple[PackedColumn,
 
 
 def unpacked_columns(schema: T.StructType) -> list[str]:
-    """SQL that makes the columns of the schema, exactly as they were, of `packed_columns`."""
+    """SQL of the columns of the schema, exactly as they were, from `packed_columns`."""
     _, columns = packed_columns(schema)
     fields = zip(schema.fields, columns, strict=True)
     return [f"{_unpacked(f.name, f.dataType, column)} as {f.name}" for f, column in fields]

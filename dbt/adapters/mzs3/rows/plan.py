@@ -36,9 +36,9 @@ def in_parts(
     folder takes as many neighbouring parts as its share of all rows, so a small one is one file,
     and a large one is written in parallel.
 
-    Assumptions make it faster. If rows are narrow, a wide one fails the job before any row is in
-    its part. If hashes are distinct, the hash is the only sort key, and is the second column, so
-    that whoever gets the rows can check it; the others are `packed_columns`.
+    Assumptions make it faster. If rows are narrow, a wide one fails the job before the shuffle. If
+    hashes are distinct, the hash is the only sort key, and the second column, so that workers can
+    check the assumption; the others are `packed_columns`.
     """
     schema = rows.schema
     names = schema.fieldNames()
@@ -63,7 +63,7 @@ def in_parts(
 
 def row_hash(schema: T.StructType) -> str:
     """SQL of the hash by which a row has its part; columns have names that need no quotes."""
-    # A hash passes over NULLs: without telling where they are, (1, NULL) is as (NULL, 1).
+    # Hashes skip NULLs: without their places, (1, NULL) would have the hash of (NULL, 1).
     nulls = (f"isnull({name})" for name in schema.fieldNames())
     return f"xxhash64({', '.join([*order_keys(schema), *nulls])})"
 
@@ -82,7 +82,7 @@ def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
     return rows.join(spreads, match, "left").select(
         *rows.columns,
         F.pmod(F.xxhash64(*folder), F.lit(parts)).alias(_FIRST),
-        # Without a count, as when a query gives other rows each time it is asked, one part.
+        # A folder without a count, of a query whose rows differ from run to run, is one part.
         F.coalesce(F.col("_mz_share"), F.lit(1)).alias(_SPREAD),
     )
 
@@ -90,7 +90,7 @@ def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
 def is_ordered(spark: SparkSession, query: str) -> bool:
     """Whether the query has an ORDER BY at its top, without a LIMIT."""
     if not re.search(r"\border\b", query, re.IGNORECASE):
-        return False  # to explain a query takes a while
+        return False  # EXPLAIN takes a while
     [plan] = spark.sql(f"EXPLAIN EXTENDED {query}").collect()
     parsed = str(plan[0]).split("== Analyzed Logical Plan ==")[0].splitlines()[1:]
     top = [line.lstrip("'") for line in parsed if not line.startswith((" ", ":", "+"))]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dbt.contracts.files import FileHash, FilePath, SchemaSourceFile
 
-from dbt.adapters.mzs3.project.model_options import export_options, shard_options
+from dbt.adapters.mzs3.project.declarations import export_options, shard_options
 
 HERE = {"location": "s3://a/b"}
 OF_BOTH = pytest.mark.parametrize("options", [export_options, shard_options])
