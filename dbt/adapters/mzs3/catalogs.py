@@ -136,18 +136,14 @@ def _renamed(
 ) -> agate.Table:
     import agate
 
-    columns = ("table_database", "table_schema", "table_name")
-    if not {*columns} <= {*table.column_names}:  # it has no rows
-        return table
+    if not {"table_database", "table_schema", "table_name"} <= {*table.column_names}:
+        return table  # without rows
     types = dict(zip(table.column_names, table.column_types, strict=True))
     types["table_database"] = agate.Text()
     rows = []
     for row in table.rows:
-        _, schema, name = (row[column] for column in columns)
-        for database, its_schema in named.get((schema.lower(), name.lower()), [(None, schema)]):
-            renamed = {
-                "table_database": database,
-                "table_schema": its_schema if database else schema,
-            }
-            rows.append([renamed.get(column, row[column]) for column in types])
+        schema, name = row["table_schema"], row["table_name"]
+        for database, short in named.get((schema.lower(), name.lower()), [(None, schema)]):
+            apart = {"table_database": database, "table_schema": short if database else schema}
+            rows.append([*{**row.dict(), **apart}.values()])
     return agate.Table(rows, [*types], [*types.values()])

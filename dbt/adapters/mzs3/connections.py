@@ -47,8 +47,8 @@ _AT_ONCE = (
     "all, so that the rows of the two could get mixed. Run one after the other, or each in a "
     "process of its own"
 )
-# What follows the name of a setting, a file or a jar is all of it, a comment too.
-_TAKES_ALL = re.compile(
+# The value of a setting, and the name of a file or a jar, go on to the statement's end.
+_VALUE_TO_THE_END = re.compile(
     r"(?:set|reset|add|list|refresh(?!\s+(?:table|function)\b))\b", re.IGNORECASE
 )
 
@@ -92,7 +92,7 @@ def session_of(credentials: Mzs3Credentials) -> SparkSession:
 
 
 class Remains:
-    """What an interrupted run tells of its cancelled jobs; safe for threads."""
+    """What cancelled jobs of an interrupted run leave behind; safe for threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -117,8 +117,8 @@ class Remains:
                 self._said.append(text)
 
     def raise_if_interrupted(self) -> None:
-        """Raises all of that while a KeyboardInterrupt is handled, whose stack trace dbt would
-        show."""
+        """While a KeyboardInterrupt is handled, raises all of that instead, without a stack
+        trace."""
         with self._lock:
             cut_off = [f"{job} was cut off before it had ended" for job in self._running]
             said, self._said = [*self._said, *cut_off], []
@@ -144,7 +144,7 @@ class NodeState(threading.local):
         self.begin()
 
     def begin(self) -> None:
-        """A node begins."""
+        """Forget the node before."""
         self.warnings = Warnings()
         self.fetched: dict[str, dict[str, int]] = {}
         """The bytes fetched of shards before the node, by source and column."""
@@ -228,9 +228,9 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def require_own_thread(self) -> None:
         """Raises DbtRuntimeError in another thread than the one of this manager's invocation, if
         that still runs."""
-        is_others = self._thread is not threading.current_thread()
-        if is_others and self._is_busy and self._thread.is_alive():
-            raise DbtRuntimeError(_AT_ONCE.format(self._thread.name))
+        thread = self._thread
+        if thread is not threading.current_thread() and self._is_busy and thread.is_alive():
+            raise DbtRuntimeError(_AT_ONCE.format(thread.name))
 
     def set_connection_name(self, name: str | None = None) -> Connection:
         """As dbt's own."""
@@ -257,8 +257,8 @@ class Mzs3ConnectionManager(SparkConnectionManager):
 
     def _add_query_comment(self, sql: str) -> str:
         """As dbt's own, but not after a statement that would take the comment for a value."""
-        is_behind = self.query_header is not None and self.query_header.comment.append
-        if is_behind and _TAKES_ALL.match(COMMENTS.sub("", sql, count=1)):
+        is_appended = self.query_header is not None and self.query_header.comment.append
+        if is_appended and _VALUE_TO_THE_END.match(COMMENTS.sub("", sql, count=1)):
             return sql
         commented: str = super()._add_query_comment(sql)
         return commented

@@ -45,8 +45,8 @@ class Mzs3Credentials(SparkCredentials):
     """The checked output of a profile.
 
     Its secrets are not in its repr, in `dbt debug`, in Jinja's `target` or in what dbt serializes.
-    Raises DbtRuntimeError for a profile that can't work, with all problems of the AWS connections
-    at once. The text below a field is its row in `docs/options.md`.
+    Raises DbtRuntimeError with all problems at once. The text below a field is its row in
+    `docs/options.md`.
     """
 
     method: Mzs3ConnectionMethod = None  # type: ignore[assignment]
@@ -81,26 +81,26 @@ class Mzs3Credentials(SparkCredentials):
             self.connections = parse_connections(self.aws_connections)
         except ConfigError as exc:
             problems.append(str(exc))
-        try:
-            if self.spark_submit is not None:
+        if self.spark_submit is not None:
+            try:
                 self.submit_options = parse_submit_options(self.spark_submit)
-        except ConfigError as exc:
-            problems.append(str(exc))
+            except ConfigError as exc:
+                problems.append(str(exc))
         if problems:
             raise DbtRuntimeError("\n".join(problems))
-        # dbt-spark's checks, but for three things: it wants a host, which a session has not, would
-        # cut a slash off it, and would turn off ANSI mode (docs/decisions/0001-ansi-mode.md).
-        given = {
+        parameters = {
             key: str(value).lower() if isinstance(value, bool) else str(value)
             for key, value in self.server_side_parameters.items()
         }
         host = self.host
+        # dbt-spark requires a host, cuts a slash off it, and turns off ANSI mode, which is the
+        # profile's to do (docs/decisions/0001-ansi-mode.md).
         if self.method == Mzs3ConnectionMethod.SESSION:
             self.host = host or ""
         super().__post_init__()
         if self.has_session:
             self.host = host
-        self.server_side_parameters = given
+        self.server_side_parameters = parameters
 
     def _problems(self) -> Iterator[str]:
         if self.executor_timeout < 0:
@@ -127,7 +127,7 @@ class Mzs3Credentials(SparkCredentials):
 
     @cached_property
     def folder(self) -> Path:
-        """Where dbt runs, which holds for the whole invocation: a model may go elsewhere."""
+        """Where dbt runs: a model may change the working directory later."""
         return Path.cwd()
 
     @property
@@ -137,7 +137,7 @@ class Mzs3Credentials(SparkCredentials):
 
     @property
     def runs_jobs(self) -> bool:
-        """Whether there is a way for more than SQL."""
+        """Whether the profile runs jobs, and not SQL alone."""
         return self.has_session or self.submit_options is not None
 
     @property
@@ -147,7 +147,7 @@ class Mzs3Credentials(SparkCredentials):
 
     @property
     def default_catalog(self) -> str:
-        """The catalog of a schema that is named without one, as far as the profile says."""
+        """The catalog of a schema that is named without one, by the profile."""
         return str(self.server_side_parameters.get("spark.sql.defaultCatalog", SPARK_CATALOG))
 
     @property
@@ -211,9 +211,9 @@ class Mzs3Credentials(SparkCredentials):
 
     def __repr__(self) -> str:
         hidden = (*_SECRET_FIELDS, "aws_connections")
-        shown = [(f.name, getattr(self, f.name)) for f in fields(self) if f.name not in hidden]
-        shown = [(key, self._shown_host if key == "host" else value) for key, value in shown]
-        given = ", ".join(f"{key}={value!r}" for key, value in shown if value is not None)
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in hidden}
+        values["host"] = self._shown_host
+        given = ", ".join(f"{key}={value!r}" for key, value in values.items() if value is not None)
         return f"Mzs3Credentials({given}, aws_connections={list(self.aws_connections)!r})"
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from dbt.adapters.mzs3.secrets import without_logins
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import bulleted, counted
 
 
 class Mzs3Error(Exception):
@@ -16,15 +16,14 @@ class Mzs3Error(Exception):
 class ConfigError(Mzs3Error):
     """All problems of the configuration of a model, a source or an operation.
 
-    They quote settings, but of URLs in these no user and no password (`without_logins`).
+    The users and passwords in URLs that they quote are hidden.
     """
 
     def __init__(self, subject: str, problems: Sequence[str]) -> None:
         self.subject = subject
         self.problems = tuple(map(without_logins, problems))
-        lines = "".join(f"\n  - {problem}" for problem in self.problems)
         count = counted(len(self.problems), "problem")
-        super().__init__(f"{subject} has {count} in its configuration:{lines}")
+        super().__init__(f"{subject} has {count} in its configuration:{bulleted(self.problems)}")
 
 
 class S3Error(Mzs3Error):
@@ -40,9 +39,9 @@ class CopyError(Mzs3Error):
 
 
 class SourceError(Mzs3Error):
-    """A source is in error; the text names the object, the line and the byte where known.
+    """A source is in error; the text names the object, the line and the byte, if there are any.
 
-    `s3_object` is the URI of the object that the ledger is to have as failed, if there is one.
+    `s3_object` is the URI of the object that the ledger records as failed, if there is one.
     """
 
     def __init__(self, message: str, s3_object: str | None = None) -> None:
@@ -55,10 +54,8 @@ class ShardError(Mzs3Error):
 
 
 class SparkJobError(Mzs3Error):
-    """Spark failed for a reason that is not one of ours; carries Spark's own message.
-
-    Spark quotes its settings, but here of URLs no user and no password (`without_logins`).
-    """
+    """Spark failed for a reason of its own; carries its message, in which the users and passwords
+    in URLs are hidden."""
 
     def __init__(self, message: str) -> None:
         super().__init__(without_logins(message))
@@ -67,9 +64,9 @@ class SparkJobError(Mzs3Error):
 class ExecutorError(Mzs3Error):
     """An error raised on an executor for a user to read on the driver.
 
-    Spark hands the driver a text with tracebacks in it, so the error travels as a marked JSON
-    document, which `spark.failure.executor_error` finds again. For the driver alone, which shows
-    the message only: `cause`, why that is, and `s3_object`, the URI of the object it is about.
+    Spark hands the driver a text with tracebacks, so the error is a JSON document between marks,
+    which `spark.failure.executor_error` reads. The driver shows `message` alone. `cause` tells it
+    what to do, and `s3_object` is the URI of the object that is wrong.
     """
 
     def __init__(self, message: str, cause: str = "", s3_object: str | None = None) -> None:
@@ -77,7 +74,7 @@ class ExecutorError(Mzs3Error):
         self.cause = cause
         self.s3_object = s3_object
         document = {"message": message, "cause": cause, "s3_object": s3_object}
-        # Without a `<` of its own, a message that quotes an object can't end its mark early.
+        # Without a `<`, a message that quotes an object can't contain the end mark.
         marked = json.dumps(document).replace("<", "\\u003c")
         super().__init__(f"{MARK_BEGIN}{marked}{MARK_END}")
 

@@ -1,5 +1,5 @@
-"""What exports and shards tell: events, each a line for people and fields for programs without
-secrets, and what was committed."""
+"""The events of exports and shards, a line for people and fields for programs each, without
+secrets, and what exports and shards return."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ FieldValue = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class CopyEvent:
-    """Something that happened to an export; `docs/copy-to-s3.md` has the fields of each kind.
+    """An event of an export; `docs/copy-to-s3.md` has the fields of each kind.
 
-    `name` is fixed for each kind, to filter by. Of the fields of all kinds, `relation` is the
-    model as users name it, `unique_id` as dbt does. Sizes are in bytes, times in seconds. `bar`
-    is for a terminal.
+    `name` is the same for all events of a kind. In the fields of each, `relation` is the model as
+    users name it, `unique_id` as dbt does. Sizes are in bytes, times in seconds. `bar` is for a
+    terminal.
     """
 
     name: str

@@ -37,7 +37,6 @@ from dbt.adapters.mzs3.project.declarations import (
 )
 from dbt.adapters.mzs3.project.freshness import freshness_from_s3
 from dbt.adapters.mzs3.project.overlaps import find_overlaps, require_own
-from dbt.adapters.mzs3.project.packages import search_own_macros
 from dbt.adapters.mzs3.project.source_runs import is_empty_run
 from dbt.adapters.mzs3.project.staging import (
     make_source_relation,
@@ -66,17 +65,22 @@ _ABOUT_GRANTS = (
     "where access is ruled, such as in the catalog or the store"
 )
 COPY_FLAG = "enable_copy_to_s3"
+PACKAGES = (
+    *("audit_helper", "dbt_artifacts", "dbt_expectations", "dbt_external_tables", "dbt_utils"),
+)
+"""The dbt packages for which the adapter has macros of its own, in `macros/packages/`."""
+_ADAPTERS = "dbt"  # dbt's name for the macros of adapters, in search orders
 
 
 class Mzs3Adapter(CatalogAdapter):
     """dbt's adapter of `type: mzs3`.
 
-    It declares no options of models: dbt would check neither their names nor their types, as
-    `export/options.py` and `shard/options.py` do.
+    It declares no options of models to dbt, which would check neither their names nor their types,
+    as `export/options.py` and `shard/options.py` do.
     """
 
     ConnectionManager = Mzs3ConnectionManager
-    # Not for batches of sources: dbt would drop what each one's response says.
+    # Not the freshness of sources in batches, which would drop each one's response.
     _capabilities = CapabilityDict(
         {Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full)}
     )
@@ -88,8 +92,8 @@ class Mzs3Adapter(CatalogAdapter):
         self.overlaps: Mapping[str, Sequence[str]] = {}
 
     def set_macro_context_generator(self, macro_context_generator: Any) -> None:
-        """As dbt's own, with which an invocation begins; dbt may call it on the adapter of another
-        invocation that has begun at the same time."""
+        """As dbt's own, at the begin of an invocation. Raises DbtRuntimeError on the adapter of
+        another invocation that runs."""
         self.connections.require_own_thread()
         super().set_macro_context_generator(macro_context_generator)
 
@@ -111,7 +115,7 @@ class Mzs3Adapter(CatalogAdapter):
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """Lists nothing yet, so that a run without relations never starts Spark."""
+        """Lists no relations yet, so that a run without any never starts Spark."""
         if clear:
             self.cache.clear()
 
@@ -358,7 +362,7 @@ class Mzs3Adapter(CatalogAdapter):
             raise DbtRuntimeError("\n".join(problems))
 
     def _problems_of_jobs(self) -> list[str]:
-        """Submits a job, and says which schemas of the server it does not see."""
+        """Submits a job; the problem of schemas of the server that it does not see."""
         _, on_server = self.execute("show schemas", fetch=True)
         with as_dbt_errors(), runner_for(self.config.credentials) as runner:
             in_job = runner.run(Call(schema_names, {}), "dbt debug")
@@ -373,3 +377,26 @@ class Mzs3Adapter(CatalogAdapter):
     @classmethod
     def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:
         return {**super()._get_adapter_specific_run_info(config), "adapter_type": "mzs3"}
+
+
+def search_own_macros(config: Any) -> None:
+    """Has dbt search the adapter's macros for PACKAGES before those of the package, and after the
+    project's.
+
+    dbt searches adapters' macros only for packages whose `dispatch` in dbt_project.yml says so; a
+    project that has such an entry keeps its order. dbt's own `date_spine` and `generate_series`
+    then replace those of dbt_utils, of which they are copies.
+    """
+    if not hasattr(config, "dispatch"):  # a command that has no project
+        return
+    orders: dict[str, list[str]] = {}
+    for each in config.dispatch:  # of several entries for a package, dbt takes the first
+        orders.setdefault(each["macro_namespace"], each["search_order"])
+    for package in PACKAGES:
+        order = orders.get(package, [config.project_name, package])
+        if _ADAPTERS not in order and package in order:
+            index = order.index(package)
+            orders[package] = [*order[:index], _ADAPTERS, *order[index:]]
+    config.dispatch = [
+        {"macro_namespace": package, "search_order": order} for package, order in orders.items()
+    ]

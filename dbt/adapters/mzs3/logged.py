@@ -62,7 +62,7 @@ class CopyLogEvent(InfoLevel):
     )
 
     def code(self) -> str:
-        """A code that none of dbt's own events has."""
+        """A code of none of dbt's own events."""
         return "MZS3"
 
     def message(self) -> str:
@@ -77,8 +77,8 @@ class AdapterEventWarning(CopyLogEvent):
 class Warnings:
     """Logs warnings, for any thread; collects those that dbt takes for errors.
 
-    With `--warn-error` or `warn_error_options`, dbt raises them where they are logged: in the
-    midst of an export, or of its clean-up.
+    With `--warn-error` or `warn_error_options`, dbt raises them while they are logged, which would
+    interrupt an export or its clean-up.
     """
 
     def __init__(self) -> None:

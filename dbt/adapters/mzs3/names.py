@@ -30,17 +30,17 @@ def folded(name: str) -> str:
 
 def _folded_letter(letter: str) -> str:
     upper = letter.upper()
-    # Of one letter, I with a dot, the small form is two characters, of which Java takes the first.
+    # The lower case of I with a dot is two characters; Java takes the first.
     return (upper if len(upper) == 1 else letter).lower()[0]
 
 
 def namesakes(names: Sequence[str]) -> list[tuple[int, int]]:
     """The indexes of each pair of names that Spark takes for one, the first occurrence first."""
     first_seen: dict[str, int] = {}
-    found = []
-    for place, name in enumerate(names):
+    pairs = []
+    for index, name in enumerate(names):
         keys = (folded(name), name.lower())
-        first = min(first_seen.setdefault(key, place) for key in keys)
-        if first < place:
-            found.append((first, place))
-    return found
+        first = min(first_seen.setdefault(key, index) for key in keys)
+        if first < index:
+            pairs.append((first, index))
+    return pairs

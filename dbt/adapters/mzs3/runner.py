@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 
 class Runner:
-    """Runs calls, several at a time, for the length of a block: in a session of this process each.
-    Safe for threads."""
+    """Runs calls in this process, each in a session of its own, until the end of a block. Safe for
+    threads."""
 
     def __init__(self, credentials: Mzs3Credentials) -> None:
         self._credentials = credentials
@@ -57,7 +57,7 @@ class Runner:
             raise readable(exc) from exc
 
     def interrupt(self) -> None:
-        """Interrupts what Spark does for all calls, but not what they begin later."""
+        """Interrupts the Spark jobs that run now, of all calls."""
         at_once([session.interruptAll for session in [*self._sessions]])
 
     def _run(self, call: Call[T], subject: str, cancelled: threading.Event, tell: Tell) -> T:

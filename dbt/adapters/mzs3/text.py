@@ -31,7 +31,7 @@ def followed_by(text: str, sentence: str) -> str:
 
 
 def is_near_miss(given: str, meant: str) -> bool:
-    """Whether a word is not another one, but most likely meant to be."""
+    """Whether a word is most likely a misspelling of another."""
     close = difflib.get_close_matches(given.lower(), [meant], cutoff=0.8)
     return given != meant and bool(close)
 
@@ -65,7 +65,7 @@ def shown_count(count: float) -> str:
 
 def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
     power = 0
-    # From the rounded value on, so that 1023.9 kB is 1 MB and not 1024 kB.
+    # By the rounded value: 1023.9 kB is 1 MB.
     while power + 1 < len(units) and round(value, 0 if value >= 100 else 1) >= base:
         value /= base
         power += 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import io
 import pickle
 import sys
@@ -12,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 _MODULE = "_dbt_mzs3_worker_state"
-# A worker keeps the code of this many kinds of tasks, 1 MB each.
+# A worker keeps the code of this many kinds of tasks, with its pickle some 1 MB each.
 _KEPT_CODE = 16
 _FULL_COLLECTION_S = 60.0
 
@@ -26,7 +25,7 @@ def worker_state() -> dict[str, Any]:
 
     - `stores`: the stores that were opened in the last minute (`store/opened.py`)
     - `loader`: botocore's descriptions of services (`store/client.py`)
-    - `code`: the functions and classes of each kind of task, by the hash of their pickle
+    - `code`: the functions and classes of each kind of task, by their pickle
     - `collected`, `frozen`: when garbage was last collected in full, and whether what survived
       that is frozen
     """
@@ -41,8 +40,7 @@ def load(code: bytes, data: bytes) -> Any:
     `code` is a pickled dict of them by module and name. It is unpickled once in a process.
     """
     kept = worker_state().setdefault("code", {})
-    version = hashlib.sha256(code).digest()
-    ours = kept[version] = kept.pop(version, None) or pickle.loads(code)  # noqa: S301 - our own
+    ours = kept[code] = kept.pop(code, None) or pickle.loads(code)  # noqa: S301 - our own
     while len(kept) > _KEPT_CODE:
         del kept[next(iter(kept))]  # the one that was used longest ago
 

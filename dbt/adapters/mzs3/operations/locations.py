@@ -34,16 +34,16 @@ from dbt.adapters.mzs3.store.location import (
     named_target,
 )
 from dbt.adapters.mzs3.store.opened import open_store
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import counted, operation_command
 
 logger = AdapterLogger("mzs3")
 
 
 def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
-    """Try what exports need below a location, and sources on a queue; without either, say who
+    """Try what exports need below a location, and sources on a queue; without either, log who
     the connection is.
 
-    Nothing is left there. Raises DbtRuntimeError with every failed check that is essential.
+    Leaves no object. Raises DbtRuntimeError with every failed check that is essential.
     """
     operation = "validate_aws_connection"
     _require_texts(operation, name=name, location=location)
@@ -57,18 +57,18 @@ def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
     connection = connections[name]
     if place is None and queue is None:
         logger.info(f"  aws {name}: {check_connection(connection)}")
-    tried = {}
+    checks_by_error = {}
     if place is not None:
-        tried[f"exports to {location} can't work"] = check_permissions(connection, place)
+        checks_by_error[f"exports to {location} can't work"] = check_permissions(connection, place)
     if queue is not None:
-        loss = f"sources can't ingest from the queue {queue_name(queue)}"
-        tried[loss] = check_queue(connection, queue)
+        error = f"sources can't ingest from the queue {queue_name(queue)}"
+        checks_by_error[error] = check_queue(connection, queue)
     errors = []
-    for loss, checks in tried.items():
+    for error, checks in checks_by_error.items():
         for check in checks:
             logger.info(f"  {check.line}")
         failed = [check.line for check in checks if check.stops_all]
-        errors += [f"{loss}:", *failed] if failed else []
+        errors += [f"{error}:", *failed] if failed else []
     if errors:
         raise DbtRuntimeError("\n".join(errors))
 
@@ -76,16 +76,16 @@ def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
 def verify(adapter: Any, location: Any, aws_connection: Any) -> None:
     """Compare an export with its manifest; fails with all that differs."""
     _require_texts("verify_copy", location=location, aws_connection=aws_connection)
-    found = verify_copy(adapter.config.credentials.connections, aws_connection, location)
+    result = verify_copy(adapter.config.credentials.connections, aws_connection, location)
     with warnings_of("verify_copy") as warnings:
-        for uri in found.unlisted:
+        for uri in result.unlisted:
             warnings.warn(
                 f"{uri} is not in the manifest, and whoever reads the whole location reads "
                 "it too; move it away, or read what the manifest names"
             )
-        if found.problems:
-            raise DbtRuntimeError("\n  ".join([found.summary, *found.problems]))
-        logger.info(f"  {found.summary}")
+        if result.problems:
+            raise DbtRuntimeError("\n  ".join([result.summary, *result.problems]))
+        logger.info(f"  {result.summary}")
 
 
 def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
@@ -113,13 +113,13 @@ def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
     if not files:
         return
     try:
-        found = bytes_in_files(store.prefix, state)
+        sizes = bytes_in_files(store.prefix, state)
     except Mzs3Error as exc:
         with warnings_of(operation) as warnings:
             warnings.warn(f"the bytes of columns are not known: {exc}")
         return
-    some = f" of the newest {counted(found.files, 'file')}" if found.files < files else ""
-    logger.info(f"  bytes by column{some}: {found.listed}")
+    some = f" of the newest {counted(sizes.files, 'file')}" if sizes.files < files else ""
+    logger.info(f"  bytes by column{some}: {sizes.listed}")
 
 
 def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
@@ -157,13 +157,13 @@ def reset_shard(adapter: Any, location: Any, aws_connection: Any, confirm: Any) 
     """Have the next run of a shard's model begin it anew."""
     connection, place = _shard_at(adapter, "reset_shard", location, aws_connection)
     if confirm is not True:
-        named = f"location: {location}"
+        arguments = f"location: {location}"
         if aws_connection != DEFAULT_NAME:
-            named += f", aws_connection: {aws_connection}"
+            arguments += f", aws_connection: {aws_connection}"
         raise ShardError(
             f"{place.uri}: reset_shard takes away all times that can be read of the shard, and "
             "the next run of its model writes all rows. If that is what you want, say so: "
-            f"dbt run-operation reset_shard --args '{{{named}, confirm: true}}'"
+            + operation_command("reset_shard", f"{arguments}, confirm: true")
         )
     try:
         before = StateStore(open_store(connection, place), place).reset()

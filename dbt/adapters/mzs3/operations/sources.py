@@ -55,7 +55,7 @@ def show_status(adapter: Any, select: Any) -> None:
     try:
         _each(adapter, "s3_source_status", select, read)
     finally:
-        # One source that is broken does not hide how the others are.
+        # Also after errors, which are of some sources only.
         for line in status_table(statuses) if statuses else ():
             fire_event(Note(msg=line))
 
@@ -127,15 +127,15 @@ def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:
 def _one_source(
     adapter: Any, operation: str, table: Any, other_problems: Sequence[str] = ()
 ) -> Any:
-    """The node of one table, whose relations, which the operation changes, are no other node's."""
+    """The node of one table. Raises ConfigError if its relations are another node's too."""
     of_table = [] if isinstance(table, str) else [f"source must be {_A_TABLE}, not {table!r}"]
     Problems(operation, [*of_table, *other_problems]).raise_if_any()
-    found = selected_sources(adapter.get_macro_resolver(), [table])
-    if [source_name(node) for node in found] == [table]:
-        require_own(adapter, found[0])
-        return found[0]
-    names = ", ".join(sorted(source_name(node) for node in found))
-    raise SourceError(f"source must be {_A_TABLE}, not the whole of {table}: {names}")
+    nodes = selected_sources(adapter.get_macro_resolver(), [table])
+    names = sorted(map(source_name, nodes))
+    if names == [table]:
+        require_own(adapter, nodes[0])
+        return nodes[0]
+    raise SourceError(f"source must be {_A_TABLE}, not the whole of {table}: {', '.join(names)}")
 
 
 def _definition(adapter: Any, node: Any) -> SourceDefinition:
@@ -145,7 +145,7 @@ def _definition(adapter: Any, node: Any) -> SourceDefinition:
 def _do(
     adapter: Any, runner: Runner, node: Any, function: Callable[..., T], **arguments: Any
 ) -> T:
-    """What the function returns for the source, beside a session of its own."""
+    """What the function returns for the source, in a session of its own."""
     definition = _definition(adapter, node)
     return runner.run(Call(function, {"definition": definition, **arguments}), definition.name)
 

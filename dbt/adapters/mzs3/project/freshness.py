@@ -28,7 +28,7 @@ PENDING_VARIABLE = "mzs3_freshness_pending"
 class FreshnessResponse(AdapterResponse):
     """The source's objects and their bytes, in S3 or in the ledger.
 
-    Those that are yet to be ingested are counted as pending, but only if the variable
+    Pending are those that are yet to be ingested; they are counted only if the variable
     `mzs3_freshness_pending` is true, as that needs Spark.
     """
 
@@ -50,16 +50,16 @@ def freshness_from_s3(
     """
     credentials = adapter.config.credentials
     catalog = credentials.default_catalog
-    found = sources_read_as(manifest, [relation], TYPE, catalog=catalog, rejects=False)
-    if not found:
+    sources = sources_read_as(manifest, [relation], TYPE, catalog=catalog, rejects=False)
+    if not sources:
         raise DbtRuntimeError(
             f"Could not compute freshness for source {relation}: it has no loaded_at_field, and "
             f"only sources of type {TYPE} can do without one"
         )
-    # Of sources that are one relation to Spark, which is refused where rows are written.
-    asked = (schema_of(relation), relation.identifier)
-    source = next((one for one in found if (schema_of(one), one.identifier) == asked), found[0])
-    tells_pending = is_set(adapter.config, PENDING_VARIABLE)
+    # Several sources may be one relation to Spark; ingestion refuses them.
+    place = (schema_of(relation), relation.identifier)
+    source = next((s for s in sources if (schema_of(s), s.identifier) == place), sources[0])
+    counts_pending = is_set(adapter.config, PENDING_VARIABLE)
     try:
         definition = source_definition(source, credentials.connections)
         connection = credentials.connections[definition.aws_connection]
@@ -73,7 +73,7 @@ def freshness_from_s3(
                 if discovery.bucket_scan:
                     seen = with_ingested(read_freshness(definition, connection), seen)
             response = FreshnessResponse("OK", "FRESHNESS", objects=seen.objects, bytes=seen.bytes)
-            if tells_pending:
+            if counts_pending:
                 pending = runner.run(Call(read_pending, {**what, "connection": connection}), name)
                 response.pending_objects, response.pending_bytes = pending
     except Mzs3Error as exc:

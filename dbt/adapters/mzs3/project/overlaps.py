@@ -20,9 +20,9 @@ from dbt.adapters.mzs3.store.connection import DEFAULT_NAME, AwsConnection
 from dbt.adapters.mzs3.store.location import SCHEMES, S3Location, parse_location
 
 # A location in SQL: one text, or an expression that begins with one. Neither has an escape.
-_ANY = f"(?:{'|'.join(SCHEMES)})"
-_TEXT = re.compile(rf"(?s)(?P<quote>['\"])({_ANY}[^'\"\\]*)(?P=quote)")
-_BEGIN = re.compile(rf"(?is)(?:concat\s*\(\s*)?['\"]({_ANY}[^'\"\\]*/)")
+_SCHEME = f"(?:{'|'.join(SCHEMES)})"
+_TEXT = re.compile(rf"(?s)(?P<quote>['\"])({_SCHEME}[^'\"\\]*)(?P=quote)")
+_BEGIN = re.compile(rf"(?is)(?:concat\s*\(\s*)?['\"]({_SCHEME}[^'\"\\]*/)")
 # Literals, marks, and names that have the same value for each model of a run.
 _TOKEN = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|[0-9]+|\|\||[(),]|\w+|\s+""", re.S
@@ -35,14 +35,14 @@ _MOST_NAMED = 3
 def find_overlaps(
     manifest: Any, connections: Mapping[str, AwsConnection], catalog: str = SPARK_CATALOG
 ) -> Mapping[str, Sequence[str]]:
-    """By the unique id of each node that shares what it writes with others: its problems.
+    """The problems of each node that shares what it writes with others, by its unique id.
 
-    `catalog` is that of schemas that are named without one. Two locations that are expressions
-    are one if they are of the same text, of which all models of a run get the same. An expression
-    is inside the folder that it begins with the text of.
+    `catalog` is Spark's default. Two locations that are expressions are the same if their texts
+    are, and have one value in all models of a run. An expression that begins with a text is inside
+    the folder of that text.
     """
     problems: defaultdict[str, list[str]] = defaultdict(list)
-    if not hasattr(manifest, "sources"):  # it has macros alone, before the project is parsed
+    if not hasattr(manifest, "sources"):  # before the project is parsed, it has macros alone
         return problems
     for node, problem in (*_relations(manifest, catalog), *_locations(manifest, connections)):
         problems[node.unique_id].append(problem)
@@ -50,10 +50,7 @@ def find_overlaps(
 
 
 def require_own(adapter: Any, node: Any) -> None:
-    """Raises ConfigError if what the node writes is another node's too.
-
-    For all that writes, or drops; what only reads helps the user to choose.
-    """
+    """Raises ConfigError if another node writes what this node writes, or drops."""
     if problems := adapter.overlaps.get(node.unique_id):
         raise ConfigError(_name_of(node), problems)
 
@@ -81,7 +78,7 @@ def _relations(manifest: Any, catalog: str) -> Iterator[tuple[Any, str]]:
         if key in names and node.config.materialized != "ephemeral":
             named[key].append(node)
     reported: set[tuple[str, ...]] = set()
-    for key, nodes in named.items():  # that of a source's rows comes before those beside it
+    for key, nodes in named.items():  # a source's rows come before its other relations
         together = tuple(node.unique_id for node in nodes)
         if len(nodes) > 1 and together not in reported:
             reported.add(together)
@@ -95,10 +92,10 @@ def _relations(manifest: Any, catalog: str) -> Iterator[tuple[Any, str]]:
 
 @dataclass(frozen=True)
 class _Writer:
-    """A model that writes to a location, of which it may own a prefix.
+    """A model that writes to a location, and may own a prefix of it.
 
     `store` tells buckets of one name apart, `shown` is the location as errors name it, `place` is
-    equal for writers to one location, and `within` is a prefix that the location is, or is in.
+    equal for writers to one location, and `within` is a prefix that the location is, or is inside.
     """
 
     node: Any
@@ -120,15 +117,15 @@ def _locations(
         and node.config.materialized in ("copy_to_s3", "persist_shard")
         and (writer := _writer(node, connections)) is not None
     ]
-    at: defaultdict[Hashable, list[Any]] = defaultdict(list)
+    by_place: defaultdict[Hashable, list[Any]] = defaultdict(list)
     owners: defaultdict[Hashable, list[_Writer]] = defaultdict(list)
     for writer in writers:
-        at[writer.store, writer.place].append(writer.node)
+        by_place[writer.store, writer.place].append(writer.node)
         if writer.owned is not None:
             owners[writer.store, writer.owned].append(writer)
     inside: defaultdict[str, list[Any]] = defaultdict(list)
     for writer in writers:
-        if len(nodes := at[writer.store, writer.place]) > 1:
+        if len(nodes := by_place[writer.store, writer.place]) > 1:
             yield (
                 writer.node,
                 f"location {writer.shown} is that of {_others(nodes, writer.node)} too; give each "
@@ -162,22 +159,22 @@ def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | No
     if text := _TEXT.fullmatch(given.strip()):
         given = text[2]
     is_text, begin = given.startswith(SCHEMES), _BEGIN.match(given.strip())
-    known = given if is_text else begin[1] if begin else None
+    prefix = given if is_text else begin[1] if begin else None
     try:
-        within = None if known is None else parse_location(known)
+        within = None if prefix is None else parse_location(prefix)
     except ValueError:
         return None
     if within is None or not is_text:
-        # Where its value is not one of all models, it is no other's place.
+        # An expression without one value for all models is a place of its own.
         return _Writer(node, store, given.strip(), _constant(given) or node.unique_id, within)
-    # A compaction of a shard removes what it does not know, of batches alone.
+    # Below a shard's batches, a compaction removes files that are not the shard's.
     own = BATCHES if node.config.materialized == "persist_shard" else ""
     owned = replace(within, prefix=within.key(own))
     return _Writer(node, store, within.uri, within, within, owned)
 
 
 def _constant(expression: str) -> str | None:
-    """The expression without blanks, if all models of a run that have it get the same of it."""
+    """The normalized expression, if it has one value in all models of a run."""
     tokens = [token[0] for token in _TOKEN.finditer(expression)]
     if "".join(tokens) != expression:
         return None
@@ -199,10 +196,8 @@ def _around(writer: _Writer) -> Iterator[Hashable]:
 
 
 def _store_of(connection: AwsConnection) -> Hashable:
-    """What buckets of one name are the same bucket in: an address, or a partition of AWS.
-
-    The keys of a connection make no other bucket of it.
-    """
+    """The address or the partition of AWS in which a bucket's name stands for one bucket, whatever
+    the keys of the connection."""
     endpoint = urlsplit(connection.endpoint or "")
     host = endpoint.hostname or ""
     if host and not host.endswith((".amazonaws.com", ".amazonaws.com.cn")):

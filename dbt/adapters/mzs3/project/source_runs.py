@@ -34,13 +34,13 @@ def is_empty_run(adapter: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def _attempts(invocation: str) -> dict[Hashable, Future[str | None]]:
-    """What this invocation has tried, by key: empty at first, and dropped for the next one's."""
+    """The attempts of the one invocation that is kept, by key."""
     return {}
 
 
 def once(invocation: str, key: Hashable, action: Callable[[], str | None]) -> str | None:
-    """What the first call of this invocation with this key got from its action: an error or None.
-    Calls that come while it runs wait for it."""
+    """The result of the action, an error or None, of the first call of this invocation with this
+    key. Calls that come while the action runs wait for it."""
     with _attempts_lock:
         attempts = _attempts(invocation)
         is_first = key not in attempts
@@ -48,7 +48,7 @@ def once(invocation: str, key: Hashable, action: Callable[[], str | None]) -> st
     if is_first:
         try:
             attempt.set_result(action())
-        except BaseException as exc:  # noqa: BLE001 - all who wait for it get it
+        except BaseException as exc:  # noqa: BLE001 - raised in each call
             attempt.set_exception(exc)
     return attempt.result()
 
@@ -68,9 +68,9 @@ class SourcesOfNode:
         """Does the action for every source, unless this run of dbt has done it with this `how`.
 
         As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of
-        all sources, those of earlier nodes included. What the action raises beside Mzs3Error is
-        reported as a defect. After Ctrl-C in dbt's main thread, where hooks of a run and
-        run-operations are, raises that, and the errors remain to be said.
+        all sources, those of earlier nodes included; other errors than Mzs3Error are reported as
+        defects. After Ctrl-C in dbt's main thread, which runs hooks of a run and run-operations,
+        raises that, and keeps the errors for the end of the run.
         """
         errors: list[str] = []
 
@@ -123,9 +123,9 @@ def run_together(
 ) -> None:
     """Runs every task, at most `threads` of them at a time.
 
-    Once `cancelled` is set, by whomever, or by an interrupt of this thread such as Ctrl-C,
-    `interrupt` is called again and again until no task runs: one may just be on its way from one
-    Spark job to the next. Raises what a task raises, or the interrupt, after all have ended.
+    Once `cancelled` is set, or this thread is interrupted, as by Ctrl-C, `interrupt` is called
+    again and again until no task runs: one may be between two Spark jobs. Raises what a task
+    raises, or the interrupt, after all have ended.
     """
     with ThreadPoolExecutor(max_workers=max(1, min(threads, len(tasks)))) as pool:
         runs = [pool.submit(task) for task in tasks]

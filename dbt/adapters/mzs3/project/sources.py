@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -27,8 +28,8 @@ def relation_key(
 
 
 def schema_of(named: Any) -> str:
-    """The schema of a node or a relation, with its database before it if it has one: what Spark
-    calls a catalog. dbt-spark takes a schema for a database too, which is none."""
+    """The schema of a node or a relation, below its catalog, which dbt calls a database, if it has
+    one. dbt-spark gives some relations their schema as their database."""
     database, schema = getattr(named, "database", None), str(named.schema)
     if not database or database == schema or schema.startswith(f"{database}."):
         return schema
@@ -45,17 +46,17 @@ def needed_sources(
     inputs: dict[str, None] = {}
     functions = functions_of(manifest)
     new = _inputs_of(manifest, node)
-    while new:  # until none of these reads what is not among the inputs
+    while new:
         inputs |= dict.fromkeys(new)
         read = [x for x in map(manifest.nodes.get, new) if getattr(x, "is_ephemeral_model", False)]
         through = [*read, *(functions[one] for one in new if one in functions)]
         new = [x for one in through for x in _inputs_of(manifest, one) if x not in inputs]
     sources = [manifest.sources[one] for one in inputs if one in manifest.sources]
     needed = {one.unique_id: one for one in sources if is_of_type(one, kind)}
-    others = [one for one in sources if one.unique_id not in needed]
-    if untyped and others:
-        found = sources_read_as(manifest, others, kind, catalog=catalog)
-        needed |= {one.unique_id: one for one in found}
+    if untyped:
+        others = [one for one in sources if one.unique_id not in needed]
+        aliased = sources_read_as(manifest, others, kind, catalog=catalog)
+        needed |= {one.unique_id: one for one in aliased}
     return list(needed.values())
 
 
@@ -63,8 +64,8 @@ def _inputs_of(manifest: Any, node: Any) -> list[str]:
     """The unique ids of what a node reads; dbt does not look up the sources of a function."""
     names = {tuple(one) for one in node.sources} if node.resource_type == "function" else set()
     sources = manifest.sources.items() if names else ()
-    found = [key for key, source in sources if (source.source_name, source.name) in names]
-    return [*node.depends_on.nodes, *found]
+    of_function = [key for key, one in sources if (one.source_name, one.name) in names]
+    return [*node.depends_on.nodes, *of_function]
 
 
 def functions_of(manifest: Any) -> Mapping[str, Any]:
@@ -106,17 +107,14 @@ def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
         return list(by_name.values())
     chosen: dict[str, Any] = {}
     unknown: list[str] = []
-    for wanted in select:
-        matching = {
-            name: node for name, node in by_name.items() if wanted in (name, node.source_name)
-        }
-        if not matching:
-            known = ", ".join(sorted(by_name)) or "none"
+    for name in select:
+        matches = {key: node for key, node in by_name.items() if name in (key, node.source_name)}
+        if not matches:
             unknown.append(
-                f"{wanted} is not a source of type {TYPE}; "
-                f"{did_you_mean(wanted, by_name)}known are {known}"
+                f"{name} is not a source of type {TYPE}; {did_you_mean(name, by_name)}"
+                f"known are {', '.join(sorted(by_name)) or 'none'}"
             )
-        chosen |= matching
+        chosen |= matches
     if unknown:
         raise DbtRuntimeError("\n".join(unknown))
     return list(chosen.values())
@@ -140,13 +138,10 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
 
 
 def variable(config: Any, name: str) -> Any:
-    """The variable's value, or None; looked for where dbt looks, in the same order."""
+    """The variable's value, or None; in the order in which dbt looks."""
     declared = config.vars.to_dict()
     of_project = declared.get(config.project_name) or {}
-    for values in (config.cli_vars, of_project, declared):
-        if name in values:
-            return values[name]
-    return None
+    return ChainMap(config.cli_vars, of_project, declared).get(name)
 
 
 def is_set(config: Any, name: str) -> bool:
@@ -178,10 +173,8 @@ def named_sources(adapter: Any, name: str) -> frozenset[str]:
 
 
 def is_of_type(node: Any, kind: str) -> bool:
-    """Whether the source's `external.type` is this one; in S3 also one that is nearly spelled so.
-
-    Whoever reads such a source gets the error.
-    """
+    """Whether the source's `external.type` is this one, or misspelled for a location in S3: its
+    readers then get the error."""
     external = declared_external(node)
     given = str(external.get("type"))
     in_s3 = str(external.get("location")).startswith(SCHEMES)

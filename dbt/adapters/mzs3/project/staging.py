@@ -41,11 +41,12 @@ from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.source.options import TYPE
 from dbt.adapters.mzs3.source.reset import ingested_after_reset
 from dbt.adapters.mzs3.spark.job import Call
+from dbt.adapters.mzs3.text import operation_command
 
 logger = AdapterLogger("mzs3")
 
-# These commands leave sources as they are. The last two are one, whose hooks dbt runs.
-_STAGING_NOTHING = ("clone", "freshness", "snapshot-freshness")
+# Commands that leave sources as they are. The last two are one, whose hooks dbt runs.
+_WITHOUT_STAGING = ("clone", "freshness", "snapshot-freshness")
 _REFRESH_VARIABLE = "mzs3_full_refresh_sources"
 _LISTING_VARIABLE = "mzs3_full_listing"
 _BESIDE = "|".join(filter(None, SUFFIXES))
@@ -57,31 +58,26 @@ _locks_guard = threading.Lock()
 def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
     """Ingests every source, and reads every shard, that the node reads in this run.
 
-    What this run has done already is not done again, but for shards that a hook of the run reads:
-    before it, after it, or both, the run may write to them. Nothing is for a unit test, which has
-    rows of its own, for a clone, and for the hooks of `dbt source freshness`. Returns the bytes
-    that were fetched of shards, by source and column. Raises DbtRuntimeError with the errors of
-    all sources of a type.
+    Each once in a run, but shards for each hook of the run, as the run writes to them. Does
+    nothing for a unit test, which has rows of its own, for a clone, and for the hooks of
+    `dbt source freshness`. Returns the bytes that were fetched of shards, by source and column.
+    Raises DbtRuntimeError with the errors of all sources of a type.
     """
     manifest = adapter.get_macro_resolver()
     command = getattr(adapter.config.args, "which", None)
-    if manifest is None or node.resource_type == "unit_test" or command in _STAGING_NOTHING:
+    if manifest is None or node.resource_type == "unit_test" or command in _WITHOUT_STAGING:
         return {}
     credentials = adapter.config.credentials
     # A profile for SQL alone reads what others have ingested, by sources of no type.
-    how: dict[str, Any] = {
-        "catalog": credentials.default_catalog,
-        "untyped": credentials.runs_jobs,
-    }
+    how = {"catalog": credentials.default_catalog, "untyped": credentials.runs_jobs}
     ingest_sources(adapter, needed_sources(manifest, node, TYPE, **how))
     hook = node.unique_id if node.resource_type == "operation" else ""
-    shards = needed_sources(manifest, node, SHARD, **how)
-    return read_shards(adapter, shards, hook=hook)
+    return read_shards(adapter, needed_sources(manifest, node, SHARD, **how), hook=hook)
 
 
 def stage_for_run_hook(adapter: Any) -> None:
     """As `stage_for_node`, for the on-run-start or on-run-end hook that runs now, or the function
-    that is made, if there is one: dbt calls no hook of the adapter before these."""
+    that is created, before which dbt calls no hook of the adapter."""
     running = str(get_node_info().get("unique_id", ""))
     if running.startswith(("operation.", "function.")):
         manifest = adapter.get_macro_resolver()
@@ -97,13 +93,11 @@ def make_source_relation(adapter: Any, relation: Any) -> bool:
     DbtRuntimeError with the source's error.
     """
     manifest, credentials = adapter.get_macro_resolver(), adapter.config.credentials
-    how: dict[str, Any] = {
-        "catalog": credentials.default_catalog,
-        "rejects": credentials.runs_jobs,
-    }
-    for kind, stage in _KINDS.items():
-        if found := sources_read_as(manifest, [relation], kind, **how):
-            stage(adapter, found[:1], create_only=True)
+    how = {"catalog": credentials.default_catalog, "rejects": credentials.runs_jobs}
+    stages: Mapping[str, Callable[..., object]] = {TYPE: ingest_sources, SHARD: read_shards}
+    for kind, stage in stages.items():
+        if sources := sources_read_as(manifest, [relation], kind, **how):
+            stage(adapter, sources[:1], create_only=True)
             return True
     return False
 
@@ -111,7 +105,7 @@ def make_source_relation(adapter: Any, relation: Any) -> bool:
 def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
     """Ingests these sources, unless this run has done so already.
 
-    With `create_only` makes their relations alone. Raises DbtRuntimeError with the errors of all.
+    With `create_only` creates their relations alone. Raises DbtRuntimeError with all errors.
     """
     if not sources:
         return
@@ -131,12 +125,12 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
         afresh = not create_only and source.unique_id in to_refresh
         if full_refresh and not afresh:
             then = ingested_after_reset(definition)
-            kept = (
+            note = (
                 f"{definition.name}: --full-refresh leaves what is ingested as it is; to drop it "
                 f"and ingest {then}, set the variable too: --vars "
                 f"'{{{_REFRESH_VARIABLE}: [{definition.name}]}}'"
             )
-            fire_event(Note(msg=kept))
+            fire_event(Note(msg=note))
         how = {
             "definition": definition,
             "connection": connections[definition.aws_connection],
@@ -166,14 +160,14 @@ def _log(warnings: Warnings, line: tuple[str, str]) -> None:
 
 
 def who_ingests(adapter: Any, sql: str) -> str:
-    """How to ingest the sources that a query reads and that never were; else an empty text.
+    """How to ingest the sources that a failed query reads and that never were; else an empty text.
 
-    For queries that fail: `dbt show` ingests nothing, and Spark only says what is not there.
+    `dbt show` ingests nothing, and Spark only says what is not there.
     """
     manifest = adapter.get_macro_resolver()
     sources = selected_sources(manifest, None) if manifest is not None else []
     missing: list[str] = []
-    with contextlib.suppress(DbtRuntimeError):  # the query's own failure is what counts
+    with contextlib.suppress(DbtRuntimeError):  # the query's own failure is raised
         missing = [
             source_name(source)
             for source in sources
@@ -185,19 +179,17 @@ def who_ingests(adapter: Any, sql: str) -> str:
     if not missing:
         return ""
     listed = ", ".join(missing)
-    return (
-        f"\nnever ingested: {listed}. To do so: dbt run-operation ingest_s3_sources --args "
-        f"'{{select: [{listed}]}}'"
-    )
+    command = operation_command("ingest_s3_sources", f"select: [{listed}]")
+    return f"\nnever ingested: {listed}. To do so: {command}"
 
 
 def read_shards(
     adapter: Any, sources: Sequence[Any], *, create_only: bool = False, hook: str = ""
 ) -> dict[str, dict[str, int]]:
-    """Reads the shards that these sources are, unless this run has done so already, for this hook.
+    """Reads the shards of these sources, unless this run has done so already, for this hook.
 
-    With `create_only` makes their tables, without rows, where they are missing. Returns the bytes
-    that were fetched, by source and column. Raises DbtRuntimeError with the errors of all.
+    With `create_only` creates missing tables, without rows. Returns the bytes that were fetched,
+    by source and column. Raises DbtRuntimeError with all errors.
     """
     fetched: dict[str, dict[str, int]] = {}
     if not sources:
@@ -211,8 +203,7 @@ def read_shards(
         table = SourceTable(
             source,
             run.credentials.connections[source.aws_connection],
-            schema_of(node),
-            node.identifier,
+            *place,
             [(column.name, column.data_type) for column in node.columns.values()],
             get_invocation_id(),
         )
@@ -221,19 +212,19 @@ def read_shards(
         def say(warnings: Warnings, line: tuple[str, str]) -> None:
             _log(warnings, (line[0], f"{name}: {line[1]}"))
 
-        # One at a time: no rows must not come in the place of those that another has just read.
+        # One at a time: an empty table must not replace the rows that another thread has read.
         with _locks_guard:
             lock = _locks[place]
         with warnings_of(name) as warnings:
             try:
                 with lock:
                     call = Call(refresh_source, how, takes=("tell",))
-                    found = run.call(call, name, tell=partial(say, warnings))
+                    result = run.call(call, name, tell=partial(say, warnings))
             except Mzs3Error as exc:
                 raise ShardError(f"{name}: {exc}") from exc
-            if found is not None:
-                fetched[name] = dict(found.bytes)
-                logger.info(f"{name}: {found.text}")
+            if result is not None:
+                fetched[name] = dict(result.bytes)
+                logger.info(f"{name}: {result.text}")
 
     run.each(sources, (create_only, hook), read)
     return fetched
@@ -243,9 +234,3 @@ def shard_source(node: Any, connections: Collection[str]) -> ShardSource:
     """The source that the node declares. Raises ConfigError with all of its problems."""
     names = [column.name for column in node.columns.values()]
     return parse_shard_source(source_name(node), declared_external(node), names, connections)
-
-
-_KINDS: Mapping[str, Callable[..., object]] = {
-    TYPE: ingest_sources,
-    SHARD: read_shards,
-}

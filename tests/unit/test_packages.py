@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbt.adapters.mzs3.project.packages import PACKAGES, search_own_macros
+from dbt.adapters.mzs3.impl import PACKAGES, search_own_macros
 from dbt.include import mzs3
 
 MACROS = Path(mzs3.__file__).parent / "macros" / "packages"
