@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple  # noqa: UP035 (dbt's schema reader knows these only)
@@ -210,11 +210,7 @@ class Mzs3Credentials(SparkCredentials):
         return shown
 
     def __repr__(self) -> str:
-        hidden = (*_SECRET_FIELDS, "aws_connections")
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in hidden}
-        values["host"] = self._shown_host
-        given = ", ".join(f"{key}={value!r}" for key, value in values.items() if value is not None)
-        return f"Mzs3Credentials({given}, aws_connections={list(self.aws_connections)!r})"
+        return f"Mzs3Credentials({self.to_dict(omit_none=True)})"
 
 
 def require_spark(credentials: Mzs3Credentials, subject: str) -> None:

@@ -1,4 +1,4 @@
-"""What a file format has to do, whichever it is."""
+"""What a file format does, whichever it is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LogicalType:
     children: tuple[LogicalType, ...] = ()
 
     def of_children(self, count: int) -> tuple[LogicalType, ...]:
-        """The meanings of so many nested values; plain where nothing else is said."""
+        """The meanings of this number of nested values, plain by default."""
         return self.children or (PLAIN,) * count
 
 
@@ -51,18 +51,18 @@ class ExportedColumn:
 
 
 class Sink(Protocol):
-    """Takes the bytes of one file, in order."""
+    """The bytes of one file, in order."""
 
     @property
     def bytes(self) -> int:
-        """How many it has taken."""
+        """The number of bytes so far."""
 
     def append(self, data: memoryview) -> None:
-        """Take `data`, whose buffer must not change afterwards."""
+        """Append `data`, whose buffer must not change afterwards."""
 
 
 class SinkFile(io.RawIOBase):
-    """A file to Arrow that passes on what is written, until it is given up."""
+    """A sink as a file for Arrow, until it is given up."""
 
     def __init__(self, sink: Sink) -> None:
         super().__init__()
@@ -70,11 +70,11 @@ class SinkFile(io.RawIOBase):
         self.is_given_up = False
 
     def write(self, data: Any, /) -> int:
-        """Take bytes, or a buffer that the writer may use again."""
-        taken = bytes(data)
+        """Append a copy: the writer may use its buffer again."""
+        copy = bytes(data)
         if not self.is_given_up:
-            self._sink.append(memoryview(taken))
-        return len(taken)
+            self._sink.append(memoryview(copy))
+        return len(copy)
 
     def writable(self) -> bool:
         """It is."""
@@ -85,18 +85,18 @@ class OpenFile(Protocol):
     """One file that is being written."""
 
     def take(self, piece: Any, start: int) -> int:
-        """Write the piece's rows from `start` on, as many as fit; where the rows left begin.
+        """Write the piece's rows from `start` on, as many as fit; returns where the others begin.
 
-        If there are any, the file is full. A file without rows takes at least one.
+        If there are others, the file is full. A file without rows takes at least one.
         """
 
     def close(self) -> None:
-        """Write what is still held back, and the file's end."""
+        """Write the rows that are held back, and the file's end."""
 
 
 @dataclass(frozen=True)
 class RowBlock(Generic[Content]):
-    """Rows as a file takes them: row i has `ends[i + 1] - ends[i]` bytes."""
+    """Rows in the form of a file: row i has `ends[i + 1] - ends[i]` bytes."""
 
     content: Content
     ends: memoryview
@@ -105,9 +105,9 @@ class RowBlock(Generic[Content]):
         return len(self.ends) - 1
 
     def end_within(self, start: int, room: int) -> int:
-        """Where the rows from `start` on that fit into so many bytes end, by bisection."""
-        most = self.ends[start] + max(0, room)
-        return bisect_right(self.ends, most, lo=start, hi=len(self.ends)) - 1
+        """The end of the rows from `start` on that fit into `room` bytes."""
+        limit = self.ends[start] + max(0, room)
+        return bisect_right(self.ends, limit, lo=start, hi=len(self.ends)) - 1
 
 
 def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -124,7 +124,7 @@ def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 class FileWriter:
     """Writes rows of one schema to files, whose bytes do not depend on how batches were cut.
 
-    `prepare` makes of rows what files take, which has a length; `open` begins a file.
+    `prepare` makes a piece, which has a length, of rows; `open` begins a file of pieces.
     """
 
     prepare: Callable[[pa.RecordBatch], Any]
@@ -146,7 +146,7 @@ class Format(Protocol):
     def writer(
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
     ) -> FileWriter:
-        """What writes rows of `schema`, under the columns' real names; sizes in bytes.
+        """The writer for rows of `schema`, with the columns' real names; sizes in bytes.
 
         Raises ExecutorError with every column that the format has no type for.
         """
@@ -169,14 +169,14 @@ class ExportFormat(Format):
     name: ClassVar[str]
     """The value of the option `format`."""
     title: ClassVar[str]
-    """What people call it."""
+    """The format's name for people."""
     stored_as: ClassVar[Mapping[str, StoredAs]]
     """By the value of the option `compression`, the default first."""
     reading_options: ClassVar[tuple[str, ...]] = ()
-    """Its own options that a reader has to know."""
+    """The options of this format alone that a reader needs."""
 
     compression: str
-    """An option of each format, which says its default and what it can be."""
+    """Each format declares the choices and the default."""
 
     @property
     def stored(self) -> StoredAs:
@@ -184,7 +184,7 @@ class ExportFormat(Format):
         return self.stored_as[self.compression]
 
     def of_file(self, name: str) -> ExportFormat:
-        """The format with the compression that the end of a file's name tells, if it does."""
+        """The format with the compression of a file of this name, as far as the name tells it."""
         for compression, stored in self.stored_as.items():
             if name.endswith(stored.suffix):
                 return replace(self, compression=compression)
@@ -193,17 +193,17 @@ class ExportFormat(Format):
     def column_problems(
         self, names: Sequence[str], parts: Iterable[tuple[str, str]]
     ) -> Iterable[str]:
-        """What is wrong with a query's columns of these names.
+        """The problems of a query's columns of these names.
 
-        `parts` are the paths and Spark types of the columns and of all that is nested in them,
-        such as `a.b[]` and `time(6)`.
+        `parts` are the paths and Spark types of the columns and of all nested values, such as
+        `a.b[]` and `time(6)`.
         """
         return ()
 
     @abstractmethod
     def count_rows(self, file: pa.NativeFile) -> int:
-        """How many rows a file has, in bounded memory.
+        """The number of rows of a file, in bounded memory.
 
-        Raises OSError, ArrowException or ValueError if it is no file of the format. To read it in
-        order is cheapest: `verify_copy` fetches what was not read that way once more.
+        Raises OSError, ArrowException or ValueError if it is no file of the format. Reading in
+        order is cheapest: `verify_copy` fetches once more what was not read in order.
         """

@@ -89,7 +89,7 @@ class ParquetFormat(ExportFormat):
     def writer(
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
     ) -> FileWriter:
-        """What writes the rows in the types of `file_schema`."""
+        """The writer of rows in the types of `file_schema`."""
         types = file_schema(schema, logical_types, self.title)
 
         def prepare(rows: pa.RecordBatch) -> RowBlock[list[pa.Array]]:
@@ -98,7 +98,7 @@ class ParquetFormat(ExportFormat):
         return FileWriter(prepare, parquet_files(types, self.compression, max_file_size))
 
     def count_rows(self, file: pa.NativeFile) -> int:
-        """What the footer says."""
+        """The number in the footer."""
         return int(pq.read_metadata(file).num_rows)
 
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.format import RowBlock, Sink, SinkFile
 
-# How much text is compressed between two looks at the size; each look costs some ten bytes.
+# The text that is compressed before a flush, which tells the size and costs some ten bytes.
 CHUNK_BYTES = 1 << 20
-# A file is full when what fits for certain is a smaller share of it than this.
+# A file is full when less than this share of it is certain to be free.
 LEAST_SHARE = 64
 # Twice as fast as zlib's own choice, 6, for files 6 % larger (500 000 rows of flights).
 GZIP_LEVEL = 4
@@ -26,8 +26,7 @@ _EXPANSION = 8
 _OVERHEAD = 128
 # Gzip's last block and checksum, zstd's last block.
 _END = 32
-# Of text whose records are counted: to cut a block at its quotes takes many times its size if it
-# is all quotes and newlines.
+# To cut a block of quotes and newlines at its quotes takes many times its size.
 BLOCK_BYTES = 256 << 10
 
 Lines = RowBlock[memoryview]
@@ -35,7 +34,7 @@ Lines = RowBlock[memoryview]
 
 
 def lines_of(texts: pa.Array) -> Lines:
-    """The lines that `CsvEncoder.encode` gives."""
+    """The lines that `CsvEncoder.encode` returns."""
     _, offsets, data = texts.buffers()
     return RowBlock(memoryview(data or b""), memoryview(offsets).cast("q")[: len(texts) + 1])
 
@@ -51,7 +50,7 @@ class CsvFile:
             sink.append(memoryview(header))
 
     def take(self, lines: Lines, start: int) -> int:
-        """As many whole lines as fit, found by bisection."""
+        """Write as many whole lines as fit."""
         end = lines.end_within(start, self._max_file_size - self._sink.bytes)
         if end == start and self._empty:
             end = start + 1
@@ -89,7 +88,7 @@ class CompressedCsvFile:
         self._room = self._room_for_text()
 
     def take(self, lines: Lines, start: int) -> int:
-        """As many whole lines as fit, found by bisection."""
+        """Write as many whole lines as fit."""
         while start < len(lines):
             end = lines.end_within(start, min(CHUNK_BYTES, self._room) - len(self._chunk))
             if end == start and self._chunk:
@@ -153,59 +152,33 @@ class RecordCounter:
 
     def __init__(self, dialect: CsvDialect) -> None:
         self.records = 0
-        self._quote = dialect.quote.encode()
-        self._escape = dialect.escape.encode()
         self.is_inside = False
-        self._held = b""
+        self._quote, self._escape = dialect.quote.encode(), dialect.escape.encode()
         self._others = bytes(byte for byte in range(256) if byte not in self._quote + b"\n")
-        # Then an escape in front of a quote may be one that ends a field or a record.
-        self._ambiguous = dialect.escape in (dialect.delimiter, "\n")
+        self._cut_off = b""
         quote, escape = re.escape(self._quote), re.escape(self._escape)
         inner = b"[^%b%b]*" % (quote, escape)
-        # From a quote to what ends the stretch: a quote, or the text, which may cut an escape off.
+        # From a quote to the next one, or to the end of the text, which may cut an escape off.
         self._stretch = re.compile(
             b"%b%b(?:%b.%b)*(%b|%b?\\Z)" % (quote, inner, escape, inner, quote, escape), re.DOTALL
         )
 
-    def feed(self, text: bytes) -> None:
+    def feed(self, block: bytes) -> None:
         """Count the records that end in this piece, of BLOCK_BYTES at most."""
-        if self._escape == self._quote:
-            self._count(text)
-        elif self._ambiguous:
-            self._cut(text)
-        else:
-            self._count(self._unescaped(text))
+        if self._escape != self._quote:
+            self._count_between_stretches(block)
+        elif self._quote in block:
+            # Two quotes without a newline between them change nothing, and are most of them.
+            marks = block.translate(None, self._others).replace(self._quote * 2, b"")
+            stretches = marks.split(self._quote)
+            self.records += b"".join(stretches[int(self.is_inside) :: 2]).count(b"\n")
+            self.is_inside ^= len(stretches) % 2 == 0
+        elif not self.is_inside:
+            self.records += block.count(b"\n")
 
-    def _count(self, block: bytes) -> None:
-        """The newlines of every second stretch between quotes."""
-        if self._quote not in block:
-            self.records += 0 if self.is_inside else block.count(b"\n")
-            return
-        # Two quotes without a newline between them change nothing, and are most of them.
-        marks = block.translate(None, self._others).replace(self._quote * 2, b"")
-        stretches = marks.split(self._quote)
-        self.records += b"".join(stretches[int(self.is_inside) :: 2]).count(b"\n")
-        self.is_inside ^= len(stretches) % 2 == 0
-
-    def _unescaped(self, block: bytes) -> bytes:
-        """The block without escaped characters.
-
-        Outside of quotes an escape means nothing, and is never in front of a quote; so removing
-        them there too changes no record. A run of escapes at the end waits for what follows.
-        """
-        text = self._held + block
-        if self._escape not in text:
-            return text
-        run = len(text) - len(text.rstrip(self._escape))
-        self._held = self._escape * (run % 2)
-        if run:
-            text = text[:-run]
-        return text.replace(self._escape * 2, b"").replace(self._escape + self._quote, b"")
-
-    def _cut(self, block: bytes) -> None:
-        """The newlines between quoted stretches, for dialects in which nothing less will do."""
-        pieces = self._stretch.split(self._quote * self.is_inside + self._held + block)
+    def _count_between_stretches(self, block: bytes) -> None:
+        pieces = self._stretch.split(self._quote * self.is_inside + self._cut_off + block)
         self.records += b"".join(pieces[::2]).count(b"\n")
         end = pieces[-2] if len(pieces) > 1 else self._quote
         self.is_inside = end != self._quote
-        self._held = end if self.is_inside else b""
+        self._cut_off = end if self.is_inside else b""

@@ -23,14 +23,14 @@ class FloatFormat:
 
     integer: pa.DataType  # of the same width
     precision: int  # bits of the significand, the hidden one included
-    midpoints_end: float  # no midpoint of so few digits from here on
-    # After the point, in the text of a number that is corrected: a text whose last place is
-    # coarser than the distance of two numbers would have been found by Arrow, and a number is
-    # 2 ** 52 (2 ** 23) times that distance or more. The last count tells any two numbers apart.
+    midpoints_end: float  # from here on, no shortest text is a midpoint
+    # The numbers of decimals to try for a number that is corrected. Arrow would have taken a text
+    # whose last place is coarser than the distance of two numbers, and a number is at least
+    # 2 ** 52 (2 ** 23) times that distance. The last one tells any two numbers apart.
     decimals: tuple[int, ...]
     same_below: int  # from 1e-4 to below 10 ** this, both are positional
     scientific_from: int  # PostgreSQL: from 10 ** this
-    rewritten: tuple[int, ...]  # decimal exponents where one is positional and the other is not
+    rewritten: tuple[int, ...]  # decimal exponents where only one of the two is positional
 
 
 FLOATS = {
@@ -42,11 +42,11 @@ FLOATS = {
 
 
 def without_midpoints(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Array:
-    """The text with PostgreSQL's digits where it is a midpoint.
+    """The text, in PostgreSQL's notation, with PostgreSQL's digits where it is a midpoint.
 
-    Takes `text` in PostgreSQL's notation; both arrays have the same length and no NULLs. Python's
-    integers are used once per distinct number that has such a text. These are rare among all
-    numbers: one in five at 2 ** 54, one in a hundred at 1e18, fewer beyond, none below 2 ** 53.
+    Neither array has NULLs. Each distinct number of such a text takes Python's integers. These are
+    rare: one in five numbers at 2 ** 54, one in a hundred at 1e18, fewer beyond, none below
+    2 ** 53.
     """
     size = pc.abs(values)
     lowest = pa.scalar(2.0**layout.precision, size.type)
@@ -79,8 +79,8 @@ def _text_is_midpoint(values: pa.Array, text: pa.Array, layout: FloatFormat) -> 
 def _strict_text(number: float, layout: FloatFormat) -> str:
     """The fewest correctly rounded digits strictly between the midpoints to both neighbours.
 
-    Both are equally far. That is not so for a power of two, but none gets here: 5 divides neither
-    of the midpoints beside it, so they have no fewer digits than it has.
+    Both are equally far, as the number is no power of two: 5 divides neither of the midpoints
+    beside one, so they have no fewer digits than it has.
     """
     exact = abs(int(number))
     distance = 1 << (exact.bit_length() - layout.precision)  # of two numbers

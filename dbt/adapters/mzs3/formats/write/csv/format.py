@@ -81,7 +81,7 @@ class CsvFormat(ExportFormat):
     def writer(
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
     ) -> FileWriter:
-        """What writes the lines of the rows."""
+        """The writer of the lines of rows."""
         encoder = CsvEncoder(schema, self.dialect, self.force_quote, tuple(logical_types))
         header = encoder.header() if self.header else b""
 

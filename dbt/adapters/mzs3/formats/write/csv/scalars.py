@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.types.calendar import (
     SECOND,
 )
 
-# Added before divisions, which round towards zero, to make all days there are positive.
+# Added before divisions, which round towards zero, to make all days positive.
 CYCLES_BEFORE = 15_000
 
 INTERVAL_ALPHABET = string.digits + "+-:. yearsmond"
@@ -65,7 +65,7 @@ def timestamp_text(timestamps: pa.Array) -> pa.Array:
 
 
 def _outside(values: pa.Array, first: int, last: int) -> pa.Array | None:
-    """Mask of what is not between the two, both included; None if nothing is."""
+    """Mask of the values before `first` and after `last`; None without any."""
     ends = pc.min_max(values).as_py()
     if ends["min"] is None or (first <= ends["min"] and ends["max"] <= last):
         return None
@@ -80,11 +80,11 @@ def _near_timestamps(micros: pa.Array) -> pa.Array:
     text = pc.cast(micros.view(pa.timestamp("us")), pa.large_string())
     if pc.any(whole).as_py():
         return _without_trailing_zeros(text)
-    return pc.ascii_rtrim(text, "0")  # no fraction is 0, so none ends at its point
+    return pc.ascii_rtrim(text, "0")  # no fraction is 0, so no text ends in its point
 
 
 def _without_trailing_zeros(text: pa.Array) -> pa.Array:
-    """Texts that all have a fraction, without what is zero of it."""
+    """Texts that all have a fraction, without its trailing zeros, or its point if all are."""
     return pc.ascii_rtrim(pc.ascii_rtrim(text, "0"), ".")
 
 
@@ -98,9 +98,9 @@ def _far_timestamps(micros: pa.Array, offset: str) -> pa.Array:
 
 
 def _far_dates(days: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Year, month and day of any days, and ` BC` or nothing; `int64` without NULLs.
+    """The dates of any days, `int64` without NULLs, and their eras, ` BC` or an empty text.
 
-    There is no year 0: what the calendar's arithmetic calls 0 is 1 BC.
+    Year 0 of the calendar's arithmetic is 1 BC.
     """
     shifted = pc.add(days, CYCLES_BEFORE * CYCLE_DAYS)
     cycles = pc.divide(shifted, CYCLE_DAYS)
@@ -125,7 +125,7 @@ class NotUtf8(ValueError):
 
 @contextlib.contextmanager
 def require_utf8(name: str, carrier: str) -> Iterator[None]:
-    """Raises ExecutorError, which names the column, for NotUtf8; put around its conversion."""
+    """Raises the NotUtf8 of the block, which converts the column, as an ExecutorError."""
     try:
         yield
     except NotUtf8 as error:
@@ -152,7 +152,7 @@ class Formatter:
 
     write: Callable[[pa.Array], pa.Array]
     alphabet: str | None  # all characters that can occur; None: any
-    nests: bool = False  # in braces, which need no quotes inside of other braces
+    nests: bool = False  # the text is in braces, which need no quotes inside other braces
 
     def may_hold(self, characters: str) -> bool:
         """Whether the text of a value can contain one of the characters."""
@@ -233,8 +233,8 @@ _FORMATTERS: tuple[tuple[Callable[[pa.DataType], bool], Formatter], ...] = (
 def interval_text(intervals: pa.Array) -> pa.Array:
     """Structs `(months int32, days int32, micros int64)` as `large_string`.
 
-    Parts may have different signs; nothing carries over from one to another but months to years.
-    (What PostgreSQL 17 and later take for infinity is written as the number that it is to Spark.)
+    Parts may have different signs; only months carry over, to years. (The infinity of PostgreSQL
+    17 and later is a number to Spark, and written as one.)
     """
     months, days, micros = intervals.flatten()  # NULL under a NULL interval
     years = pc.divide(months, MONTHS_IN_A_YEAR)  # towards zero, as PostgreSQL does
@@ -248,8 +248,8 @@ def interval_text(intervals: pa.Array) -> pa.Array:
             parts.append(_counted(values, zero, after_negative, unit))
             after_negative = pc.if_else(zero, after_negative, pc.less(values, 0))
             zero_date = pc.and_(zero_date, zero)
-    shown = pc.or_(zero_date, pc.not_equal(micros, 0))
-    parts.append(pc.if_else(shown, _time(micros, after_negative), text_scalar("")))
+    has_time = pc.or_(zero_date, pc.not_equal(micros, 0))
+    parts.append(pc.if_else(has_time, _time(micros, after_negative), text_scalar("")))
     return pc.ascii_ltrim(concat(*parts), " ")
 
 
@@ -264,7 +264,7 @@ def _counted(values: pa.Array, zero: pa.Array, after_negative: pa.Array, unit: s
 
 
 def _time(micros: pa.Array, after_negative: pa.Array) -> pa.Array:
-    """` 04:05:06.789`, with the sign of what may be more than a day."""
+    """` 04:05:06.789`, signed; hours may be more than a day's."""
     hours = pc.divide(micros, HOUR)
     rest = pc.abs(pc.subtract(micros, pc.multiply(hours, HOUR)))
     positive = pc.if_else(after_negative, text_scalar("+"), text_scalar(""))
