@@ -192,7 +192,9 @@ def column_problems(schema: T.StructType, file_format: ExportFormat | None = Non
     """Everything in the columns that can't be exported, at all or in this format."""
     if not schema.fields:
         return ["the query has no columns"]
-    parts = [part for f in schema.fields for part in _nested_types(message_name(f.name), f.dataType)]
+    parts = [
+        part for f in schema.fields for part in _nested_types(message_name(f.name), f.dataType)
+    ]
     problems = [problem for path, kind in parts for problem in _problems(path, kind)]
     if file_format is not None:
         types = [(path, kind.simpleString()) for path, kind in parts]

@@ -44,7 +44,7 @@ def extension(field):
 
 
 def only_field(wire, logical_type=PLAIN):
-    (field,) = file_schema(pa.schema([("x", wire)]), (logical_type,), "Parquet")
+    (field,) = file_schema(pa.schema([("x", wire)]), (logical_type,))
     return field
 
 
@@ -92,7 +92,7 @@ def test_schema_is_in_the_file():
     logical_types = [logical_type for _, logical_type, *_ in TYPES]
     [data] = files_of(wire, [], logical_types)
     assert opened(data).schema_arrow.equals(
-        file_schema(wire, tuple(logical_types), "Parquet"), check_metadata=True
+        file_schema(wire, tuple(logical_types)), check_metadata=True
     )
 
 
@@ -167,11 +167,8 @@ def test_all_nans_have_the_same_bits():
     lists = pa.ListArray.from_arrays([0, 1, 2], doubles)
     columns = file_columns(
         pa.RecordBatch.from_arrays([doubles, lists], names=["d", "l"]),
-        file_schema(
-            pa.schema([("d", pa.float64()), ("l", lists.type)]), (PLAIN, PLAIN), "Parquet"
-        ),
+        file_schema(pa.schema([("d", pa.float64()), ("l", lists.type)]), (PLAIN, PLAIN)),
         (PLAIN, PLAIN),
-        "Parquet",
     )
     for values in (columns[0], columns[1].flatten()):
         written = pa.Array.from_buffers(pa.int64(), 2, values.buffers(), offset=values.offset)

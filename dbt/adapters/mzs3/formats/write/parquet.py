@@ -90,10 +90,10 @@ class ParquetFormat(ExportFormat):
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
     ) -> FileWriter:
         """The writer of rows in the types of `file_schema`."""
-        types = file_schema(schema, logical_types, self.title)
+        types = file_schema(schema, logical_types)
 
         def prepare(rows: pa.RecordBatch) -> RowBlock[list[pa.Array]]:
-            return RowBlock(file_columns(rows, types, logical_types, self.title), row_ends(rows))
+            return RowBlock(file_columns(rows, types, logical_types), row_ends(rows))
 
         return FileWriter(prepare, parquet_files(types, self.compression, max_file_size))
 
@@ -236,8 +236,8 @@ def _sizes(values: pa.Array) -> Any:
     return pa.scalar(max(1, data_type.bit_width // 8), pa.int64())
 
 
-def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType], title: str) -> pa.Schema:
-    """The schema of the files; ExecutorError with every column that the format has no type for.
+def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType]) -> pa.Schema:
+    """The schema of the files; ExecutorError with every column that Parquet has no type for.
 
     All fields may be NULL, as in Spark's own files, but for the keys of maps.
     """
@@ -247,7 +247,7 @@ def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType], title: 
             fields.append(file_field(name, column.type, logical_type))
         except TypeError as error:
             problems.append(
-                f"column {name}: {title} has no type for {error}; leave it out, or select it as "
+                f"column {name}: Parquet has no type for {error}; leave it out, or select it as "
                 "another type, such as string"
             )
     if problems:
@@ -292,7 +292,7 @@ def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str,
 
 
 def file_columns(
-    rows: pa.RecordBatch, schema: pa.Schema, logical_types: Sequence[LogicalType], title: str
+    rows: pa.RecordBatch, schema: pa.Schema, logical_types: Sequence[LogicalType]
 ) -> list[pa.Array]:
     """The columns in the types of `schema`, which `file_schema` made for both.
 
@@ -301,7 +301,7 @@ def file_columns(
     """
     columns = []
     for values, field, logical_type in zip(rows.columns, schema, logical_types, strict=True):
-        with require_utf8(field.name, f"{title}'s text"):
+        with require_utf8(field.name, "Parquet's text"):
             columns.append(_cast(values, field.type, logical_type))
     return columns
 

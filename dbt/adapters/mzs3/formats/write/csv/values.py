@@ -53,7 +53,7 @@ def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> F
     formatters = [each for each in map(formatter_of, types, children) if each is not None]
     if len(formatters) < len(types):
         return None
-    write = {"list": array_text, "map": map_text, "struct": record_text}[kind]
+    write = {"list": _array_text, "map": _map_text, "struct": _record_text}[kind]
     return Formatter(lambda values: write(values, formatters), None, nests=kind != "struct")
 
 
@@ -65,18 +65,15 @@ def value_text(values: pa.Array, logical_type: LogicalType = PLAIN) -> pa.Array:
     return formatter.write(values)
 
 
-def array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
-    """Lists as `large_string`.
-
-    PostgreSQL has no arrays of arrays of different lengths, and no NULL among inner arrays; these
-    are written by the same rules, `{{1},{2,3},NULL}`.
-    """
+def _array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
+    # Arrays of arrays of different lengths, or with a NULL among them, which PostgreSQL does not
+    # have, are written by the same rules: `{{1},{2,3},NULL}`.
     (element,) = formatters
     elements = lists.flatten()  # of this slice, and nothing from under NULL lists
-    return in_braces(lists, element_text(elements, element, ARRAY_SPECIAL))
+    return _lists_in_braces(lists, _element_text(elements, element, ARRAY_SPECIAL))
 
 
-def element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Array:
+def _element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Array:
     """The text of values between braces, the word NULL for NULL.
 
     Quoted are the empty text, the word NULL in any case, and what contains one of the characters
@@ -93,8 +90,8 @@ def element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Arr
     return pc.fill_null(texts, text_scalar("NULL"))
 
 
-def in_braces(lists: pa.Array, texts: pa.Array) -> pa.Array:
-    """`{a,b}` for each list; `texts` are those of the elements of all lists that are not NULL."""
+def _lists_in_braces(lists: pa.Array, texts: pa.Array) -> pa.Array:
+    """`{a,b}` for each list; `texts` has the elements of all lists that are not NULL."""
     lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int64()), 0)
     joined = pc.binary_join(
         pa.LargeListArray.from_arrays(running_total(lengths), texts), text_scalar(",")
@@ -103,22 +100,18 @@ def in_braces(lists: pa.Array, texts: pa.Array) -> pa.Array:
     return null_where(concat("{", joined, "}"), lists)
 
 
-def map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
-    """Lists of structs `(key, value)` as `large_string`, the entries in the order they are in.
-
-    Keys and values are quoted as the elements of arrays are, and if they hold `=` or `>`. Arrays
-    and maps among them stay as they are: `{a=>{1,2}}`.
-    """
+def _map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
+    """`{a=>{1,2}}` for lists of structs `(key, value)`."""
     key, value = formatters
     keys, values = maps.flatten().flatten()
     entries = concat(
-        element_text(keys, key, MAP_SPECIAL), "=>", element_text(values, value, MAP_SPECIAL)
+        _element_text(keys, key, MAP_SPECIAL), "=>", _element_text(values, value, MAP_SPECIAL)
     )
-    return in_braces(maps, entries)
+    return _lists_in_braces(maps, entries)
 
 
-def record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
-    """Structs as `large_string`; a NULL field is nothing at all, an empty text is `""`."""
+def _record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
+    """`(a,b)` for structs; a NULL field is nothing at all, an empty text is `""`."""
     if not formatters:
         fields = pa.repeat(text_scalar(""), len(structs))
     else:
