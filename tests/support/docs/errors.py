@@ -79,6 +79,7 @@ _NO_ERROR_TEXTS = frozenset(
         "s3:DeleteObject on it",
         "s3:GetObjectTagging and s3:PutObjectTagging",
         "str | None]",
+        "the queue told of",
         "string, boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, "
         "timestamp, timestamp_ntz, binary",
         "the connection ended early",

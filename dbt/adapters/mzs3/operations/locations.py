@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.shard.read.column_bytes import bytes_in_files
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.source.discovery import queue_name, queue_problem
-from dbt.adapters.mzs3.source.queue.sqs import check_queue
+from dbt.adapters.mzs3.source.queue.permissions import check_queue
 from dbt.adapters.mzs3.spark.job import Call
 from dbt.adapters.mzs3.store.check import check_connection, check_permissions
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME, AwsConnection

@@ -90,7 +90,7 @@ class PinnedDefinition:
                 origin=stored["origin"],
             )
         except (KeyError, TypeError) as exc:
-            raise ValueError(f"no pinned definition: {exc!r}") from exc
+            raise ValueError(text) from exc
 
 
 def purify(

@@ -12,7 +12,7 @@ from moto import mock_aws
 
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.source.queue import sqs
-from dbt.adapters.mzs3.source.queue.sqs import check_queue
+from dbt.adapters.mzs3.source.queue.permissions import check_queue
 from dbt.adapters.mzs3.store.client import aws_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
