@@ -12,11 +12,11 @@ from dbt.adapters.mzs3.options.option import options_of, secret_values
 from dbt.adapters.mzs3.runner import submit_plan
 from dbt.adapters.mzs3.secrets import (
     HIDDEN,
+    hide_login,
+    hide_logins,
+    hide_secrets,
     quoted_word,
     secret_settings,
-    without,
-    without_login,
-    without_logins,
 )
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.submit.options import SubmitOptions
@@ -76,7 +76,7 @@ def test_all_secrets_are_kept_out_of_the_log_of_a_job() -> None:
     plan = submit_plan(profile(), "dbt")
     secrets = {*PLANTED.values(), "planted-setting", "planted-parameter"}
     assert secrets <= {*plan.secrets}
-    assert "planted" not in without(plan.secrets, " ".join(secrets))
+    assert "planted" not in hide_secrets(plan.secrets, " ".join(secrets))
 
 
 def test_a_word_is_repeated_and_what_may_hold_a_password_is_not() -> None:
@@ -86,8 +86,8 @@ def test_a_word_is_repeated_and_what_may_hold_a_password_is_not() -> None:
 
 
 def test_our_mask_is_that_of_dbt() -> None:
-    assert without(["planted"], "a planted b") == scrub_secrets("a planted b", ["planted"])
-    assert HIDDEN in without(["planted"], "planted")
+    assert hide_secrets(["planted"], "a planted b") == scrub_secrets("a planted b", ["planted"])
+    assert HIDDEN in hide_secrets(["planted"], "planted")
 
 
 def test_the_values_of_secret_options_and_settings_are_found() -> None:
@@ -116,8 +116,8 @@ def test_the_values_of_secret_options_and_settings_are_found() -> None:
     ],
 )
 def test_a_text_shows_no_login(text: str, shown: str) -> None:
-    assert without_logins(text) == shown
-    assert without_logins(shown) == shown
+    assert hide_logins(text) == shown
+    assert hide_logins(shown) == shown
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_text_shows_no_login(text: str, shown: str) -> None:
     ],
 )
 def test_what_is_no_login_is_left_alone(text: str) -> None:
-    assert without_logins(text) == text
+    assert hide_logins(text) == text
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_what_is_no_login_is_left_alone(text: str) -> None:
     ],
 )
 def test_a_setting_shows_nothing_that_may_be_a_login(setting: str, shown: str) -> None:
-    assert without_login(setting) == shown
+    assert hide_login(setting) == shown
 
 
 @pytest.mark.parametrize("unit", ["a:", "x://", "a", "a.", "http://a:b", "@", ":@", "a://@"])
 def test_a_long_text_takes_no_time(unit: str) -> None:
     began = time.process_time()
-    for function in (without_logins, without_login):
+    for function in (hide_logins, hide_login):
         function("x http://" + unit * 100_000)
     assert time.process_time() - began < 1

@@ -13,8 +13,8 @@ from dbt_common.dataclass_schema import StrEnum
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
-from dbt.adapters.mzs3.options.option import masked
-from dbt.adapters.mzs3.secrets import HIDDEN, without_login
+from dbt.adapters.mzs3.options.option import mask_secrets
+from dbt.adapters.mzs3.secrets import HIDDEN, hide_login
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.remote import server_address, url_problem
 from dbt.adapters.mzs3.spark.settings import WAREHOUSE
@@ -183,10 +183,10 @@ class Mzs3Credentials(SparkCredentials):
         if self.method == Mzs3ConnectionMethod.SESSION:
             for key in ("spark.master", WAREHOUSE):
                 if key in self.server_side_parameters:
-                    yield key, without_login(self.server_side_parameters[key])
+                    yield key, hide_login(self.server_side_parameters[key])
         if self.submit_options is not None:
             master = self.submit_options.master
-            yield "spark_submit", {"master": master and without_login(master)}
+            yield "spark_submit", {"master": master and hide_login(master)}
         shown = {
             name: {"region": connection.region, "endpoint": connection.endpoint}
             for name, connection in self.connections.items()
@@ -199,7 +199,8 @@ class Mzs3Credentials(SparkCredentials):
         shown: dict[str, Any] = super().__post_serialize__(dct, context)
         shown["host"] = self._shown_host
         shown["aws_connections"] = {
-            name: masked(AwsConnection, values) for name, values in self.aws_connections.items()
+            name: mask_secrets(AwsConnection, given)
+            for name, given in self.aws_connections.items()
         }
         for name in _SECRET_FIELDS:
             value = shown.get(name)

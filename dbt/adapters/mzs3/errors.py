@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from dbt.adapters.mzs3.secrets import without_logins
+from dbt.adapters.mzs3.secrets import hide_logins
 from dbt.adapters.mzs3.text import bulleted, counted
 
 
@@ -21,7 +21,7 @@ class ConfigError(Mzs3Error):
 
     def __init__(self, subject: str, problems: Sequence[str]) -> None:
         self.subject = subject
-        self.problems = tuple(map(without_logins, problems))
+        self.problems = tuple(map(hide_logins, problems))
         count = counted(len(self.problems), "problem")
         super().__init__(f"{subject} has {count} in its configuration:{bulleted(self.problems)}")
 
@@ -58,7 +58,7 @@ class SparkJobError(Mzs3Error):
     in URLs are hidden."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(without_logins(message))
+        super().__init__(hide_logins(message))
 
 
 class ExecutorError(Mzs3Error):

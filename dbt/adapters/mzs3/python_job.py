@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.runner import runner_for
-from dbt.adapters.mzs3.secrets import without
+from dbt.adapters.mzs3.secrets import hide_secrets
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.job import Call, run_job
@@ -79,7 +79,7 @@ class JobHelper(PythonJobHelper):
         beside = {
             "cancelled": handle.cancelled,
             "tell": tell,
-            "scrub": partial(without, env_secrets()),
+            "scrub": partial(hide_secrets, env_secrets()),
         }
         engine_of(handle.session).keep_plans_secret(handle.session)
         return run_job(handle.session, code, file, {**provided, **beside})

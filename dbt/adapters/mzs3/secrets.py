@@ -1,7 +1,7 @@
 """Keeps secrets out of logs, errors, artifacts and tables: the mask, and all that puts it there.
 
 An option says that it is secret (`option(…, secret=True)`): `options/option.py` has the values of
-those. Users and passwords in URLs are hidden by `without_logins`, which every ConfigError and
+those. Users and passwords in URLs are hidden by `hide_logins`, which every ConfigError and
 SparkJobError calls.
 """
 
@@ -29,7 +29,7 @@ def secret_settings(conf: Mapping[str, str]) -> list[str]:
     return [value for key, value in conf.items() if value and _SECRET_SETTING.search(key)]
 
 
-def without(secrets: Iterable[str], text: str) -> str:
+def hide_secrets(secrets: Iterable[str], text: str) -> str:
     """The text with each secret hidden."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
@@ -42,17 +42,17 @@ def quoted_word(given: Any) -> str:
     return repr(given) if is_word else "a text that is not shown, as it may hold a password"
 
 
-def without_logins(text: str) -> str:
+def hide_logins(text: str) -> str:
     """A text that quotes others', with the users and passwords of the URLs in it hidden.
 
     As far as a text tells where a URL ends: a password with a space, a quote, a bracket, a comma
     or the like is not found whole. What follows the first slash of a URL is left alone, as are
     users without a password, but for those of http and https, which may be tokens.
     """
-    return _URL.sub(_without_login, text) if "@" in text else text
+    return _URL.sub(_hide_login_of_url, text) if "@" in text else text
 
 
-def _without_login(url: re.Match[str]) -> str:
+def _hide_login_of_url(url: re.Match[str]) -> str:
     schemes, rest = url.groups()
     login, at, host = rest.rpartition("@")
     may_be_one = ":" in login or schemes.lower().endswith(("http://", "https://"))
@@ -61,6 +61,6 @@ def _without_login(url: re.Match[str]) -> str:
     return f"{schemes}{HIDDEN}@{host}"
 
 
-def without_login(url: str) -> str:
+def hide_login(url: str) -> str:
     """A setting that is one URL, with what may be a login hidden: all before its last @."""
     return _LOGIN_OF_URL.sub(rf"\g<1>{HIDDEN}@", url)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.source.listing.reconcile import reconcile, unsettled
+from dbt.adapters.mzs3.source.listing.reconcile import reconcile, unsettled_objects
 from dbt.adapters.mzs3.source.options import OnOverwrite
 from dbt.adapters.mzs3.spark.session import isolated_session
 
@@ -221,7 +221,8 @@ def decided(spark_parameters: dict[str, str]) -> Decided:
     def found(mode: OnOverwrite, complete: bool) -> dict[tuple[str, str], dict[str, Any]]:
         rows = reconcile(candidates, objects, mode, complete=complete).collect()
         if complete:
-            open_ones = [row["object"] for row in unsettled(candidates, objects, mode).collect()]
+            unsettled = unsettled_objects(candidates, objects, mode).collect()
+            open_ones = [row["object"] for row in unsettled]
             assert sorted(open_ones) == sorted(row["object"] for row in rows)
         return {tuple(row["object"].split("|")): row.asDict() for row in rows}
 

@@ -128,7 +128,7 @@ def secret_values(options: Any) -> tuple[str, ...]:
     return tuple(value for value in found if value)
 
 
-def masked(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+def mask_secrets(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """What is given for the options of a class, with secrets hidden."""
     secret = {key for key, one in options_of(kind).items() if one.secret}
     return {

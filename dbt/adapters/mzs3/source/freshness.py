@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.source.listing.plan import Refusal, new_objects
 from dbt.adapters.mzs3.source.listing.scan import listed_objects
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.run import SourceRun, source_session
-from dbt.adapters.mzs3.source.tables import is_there, require_ledger, stored_relations
+from dbt.adapters.mzs3.source.tables import exists_in_spark, require_ledger, stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.opened import open_store
@@ -54,7 +54,7 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
     Raises SourceError if the ledger can't be read.
     """
     with source_session(spark, definition.name):
-        if not is_there(spark, definition):
+        if not exists_in_spark(spark, definition):
             return Freshness(None, 0, 0)
         require_ledger(spark, definition)
         relations = stored_relations(spark, definition)

@@ -31,7 +31,7 @@ from dbt.adapters.mzs3.ledger.relations import SourceRelations
 from dbt.adapters.mzs3.ledger.views import has_views
 from dbt.adapters.mzs3.source.discovery import AfterAction, Discovery
 from dbt.adapters.mzs3.source.executor.listing import FirstPage, first_page
-from dbt.adapters.mzs3.source.listing.reconcile import unsettled
+from dbt.adapters.mzs3.source.listing.reconcile import unsettled_objects
 from dbt.adapters.mzs3.source.listing.scan import object_frame
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.purify import contradictions
@@ -119,4 +119,4 @@ def _all_is_settled(run: SourceRun, ledger: Ledger, page: FirstPage) -> bool:
     known = ledger.objects(one_task=True)
     # A page of objects is compared by one task: to shuffle them takes longer.
     found = object_frame(run, page.objects).coalesce(1)
-    return bool(unsettled(found, known, run.definition.intake.on_overwrite).isEmpty())
+    return bool(unsettled_objects(found, known, run.definition.intake.on_overwrite).isEmpty())

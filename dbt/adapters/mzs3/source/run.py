@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.lease import UNKNOWN, Cancellation, LockTable, Owner, SourceLock
 from dbt.adapters.mzs3.source.options import SourceDefinition
-from dbt.adapters.mzs3.source.tables import is_there, stored_relations
+from dbt.adapters.mzs3.source.tables import exists_in_spark, stored_relations
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import Tell
 from dbt.adapters.mzs3.spark.settings import settings
@@ -87,7 +87,7 @@ def locked_source(spark: SparkSession, definition: SourceDefinition) -> Iterator
     table, or its tables are another one's."""
     name = definition.name
     with source_session(spark, name):
-        if not is_there(spark, definition):
+        if not exists_in_spark(spark, definition):
             raise SourceError(f"{name}: it was never ingested; there is nothing to change")
         stored_relations(spark, definition)  # no lock is taken of another source
         with SourceLock(spark, definition.relations, name) as lock:

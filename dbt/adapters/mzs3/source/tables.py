@@ -315,7 +315,7 @@ def make_schema(spark: SparkSession, definition: SourceDefinition) -> None:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
 
 
-def is_there(spark: SparkSession, definition: SourceDefinition) -> bool:
+def exists_in_spark(spark: SparkSession, definition: SourceDefinition) -> bool:
     """Whether the source has anything in Spark."""
     named = definition.relations
     names = (named.rows, named.ledger, named.objects, named.source)

@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.secrets import HIDDEN, without_login
+from dbt.adapters.mzs3.secrets import HIDDEN, hide_login
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.settings import try_set
 
@@ -202,7 +202,7 @@ def _value(conf: RuntimeConfig, key: str) -> str | None:
 def _masked(key: str, value: str | None) -> str:
     if value is None:
         return "not set"
-    return without_login(value) if _PUBLIC.fullmatch(key) else HIDDEN
+    return hide_login(value) if _PUBLIC.fullmatch(key) else HIDDEN
 
 
 def end() -> None:

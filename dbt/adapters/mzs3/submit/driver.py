@@ -21,7 +21,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.secrets import without
+from dbt.adapters.mzs3.secrets import hide_secrets
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import run_job, ship_executor_code
@@ -50,7 +50,7 @@ def run_submitted(
 ) -> Any:
     """As `run_job`, with `scrub` beside what is provided; the result, where it is one of our
     objects, which can be sent."""
-    result = run_job(spark, code, name, {**provided, "scrub": partial(without, secrets)})
+    result = run_job(spark, code, name, {**provided, "scrub": partial(hide_secrets, secrets)})
     is_ours = type(result).__module__.startswith("dbt.adapters.mzs3.")
     return result if is_ours else None
 

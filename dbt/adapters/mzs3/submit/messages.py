@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.secrets import without
+from dbt.adapters.mzs3.secrets import hide_secrets
 from dbt.adapters.mzs3.spark.job import Call
 
 GRACE_S = 60.0
@@ -73,6 +73,7 @@ class Failure:
 
     def error(self, secrets: Iterable[str]) -> Mzs3Error:
         """The error to raise, without the secrets."""
-        error = (SparkJobError if self.of_spark else Mzs3Error)(without(secrets, self.text))
-        error.__cause__ = RuntimeError(without(secrets, self.trace))  # for dbt's log of debugging
+        error = (SparkJobError if self.of_spark else Mzs3Error)(hide_secrets(secrets, self.text))
+        # For dbt's log of debugging.
+        error.__cause__ = RuntimeError(hide_secrets(secrets, self.trace))
         return error

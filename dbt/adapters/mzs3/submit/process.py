@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
-from dbt.adapters.mzs3.secrets import without
+from dbt.adapters.mzs3.secrets import hide_secrets
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.java import java_output, output_hint
 from dbt.adapters.mzs3.spark.job import Call, Tell
@@ -224,7 +224,7 @@ class Submission:
         assert self._process.stdout is not None
         with java_output() as file, self._process.stdout as output:
             for line in output:
-                kept = without(self._plan.secrets, line.decode(errors="replace"))
+                kept = hide_secrets(self._plan.secrets, line.decode(errors="replace"))
                 if not _FRAME.match(kept):
                     self._last.append(kept.rstrip())
                 if not isinstance(file, int | None):

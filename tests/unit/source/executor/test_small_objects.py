@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.source.executor import stored_object
-from dbt.adapters.mzs3.source.executor.stored_object import grouped
+from dbt.adapters.mzs3.source.executor.stored_object import object_groups
 
 S = "string"
 soup = st.lists(
@@ -106,7 +106,7 @@ def test_few_objects_are_fetched_before_they_are_asked_for():
     small = [stored(b"1\n") for _ in range(500)]
     # None is fetched that is not taken from here; how many of those are by now, threads decide.
     left = iter([*small[:3], large, *small[3:]])
-    with closing(grouped(left)) as groups:
+    with closing(object_groups(left)) as groups:
         assert len(next(groups)) == 3
     assert len([*left]) >= 501 - 4 - 32
 
@@ -114,7 +114,7 @@ def test_few_objects_are_fetched_before_they_are_asked_for():
 def test_large_objects_are_alone_and_are_not_fetched_ahead():
     client = MemoryClient(b"x" * (stored_object.SMALL_BYTES + 1))
     objects = [stored(b"1\n"), stored(b"2\n"), stored(client.data, client), stored(b"3\n")]
-    assert [[one.size for one in group] for group in grouped(objects)] == [
+    assert [[one.size for one in group] for group in object_groups(objects)] == [
         [2, 2],
         [len(client.data)],
         [2],
@@ -124,9 +124,9 @@ def test_large_objects_are_alone_and_are_not_fetched_ahead():
 
 def test_a_group_has_a_block_or_256_objects_at_most():
     objects = [stored(b"x" * stored_object.SMALL_BYTES) for _ in range(33)]
-    assert [len(group) for group in grouped(objects)] == [16, 16, 1]
+    assert [len(group) for group in object_groups(objects)] == [16, 16, 1]
     objects = [stored(b"1\n") for _ in range(300)]
-    assert [len(group) for group in grouped(objects)] == [256, 44]
+    assert [len(group) for group in object_groups(objects)] == [256, 44]
 
 
 def test_several_objects_are_on_their_way_at_a_time():
@@ -138,7 +138,7 @@ def test_several_objects_are_on_their_way_at_a_time():
             return super().get_object(**request)
 
     one, other = (stored(b"1\n", Waiting(b"1\n")) for _ in range(2))
-    ((first, second),) = grouped([one, other])
+    ((first, second),) = object_groups([one, other])
     assert first.open().rest() == second.open().rest() == b"1\n"
 
 
@@ -147,12 +147,12 @@ def test_what_fetching_raised_is_raised_where_the_object_is_read():
         def get_object(self, **request):
             return {**super().get_object(**request), "ETag": '"e2"'}
 
-    ((first, second),) = grouped([stored(b"1\n"), stored(b"1\n", Overwritten(b"1\n"))])
+    ((first, second),) = object_groups([stored(b"1\n"), stored(b"1\n", Overwritten(b"1\n"))])
     assert first.open().rest() == b"1\n"
     with pytest.raises(ObjectError, match="replaced after it was listed"):
         second.open().rest()
 
 
 def test_a_held_object_has_parts():
-    ((one,),) = grouped([stored(b"0123456789")])
+    ((one,),) = object_groups([stored(b"0123456789")])
     assert one.part(2, 5) == b"234"

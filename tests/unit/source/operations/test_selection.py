@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.source.executor.pattern import Pattern
-from dbt.adapters.mzs3.source.operations.object_actions import read_wanted
+from dbt.adapters.mzs3.source.operations.object_actions import parse_names
 from dbt.adapters.mzs3.source.report import objects_hint, reset_hint
 from dbt.adapters.mzs3.store.location import S3Location
 
@@ -16,7 +16,7 @@ LOCATION = S3Location("acme-raw", "orders/")
 
 
 def wanted(name, location=LOCATION):
-    [found] = read_wanted("skip_s3_objects", [name], location)
+    [found] = parse_names("skip_s3_objects", [name], location)
     return found
 
 
@@ -66,7 +66,7 @@ def test_a_pattern_for_spark_takes_what_it_takes_in_python(pattern, key):
 
 def test_every_problem_of_the_names_is_told():
     with pytest.raises(ConfigError) as raised:
-        read_wanted("skip_s3_objects", ["s3://other/1.csv", "[a", "", "1.csv"], LOCATION)
+        parse_names("skip_s3_objects", ["s3://other/1.csv", "[a", "", "1.csv"], LOCATION)
     assert raised.value.subject == "skip_s3_objects"
     assert raised.value.problems == (
         "s3://other/1.csv is not in the source's bucket, acme-raw",

@@ -31,7 +31,7 @@ from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
 from dbt.adapters.mzs3.formats.read.object_error import OF_RUN, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.formats.read.parquet import parquet_file
 from dbt.adapters.mzs3.formats.read.typed import TypedFormat
-from dbt.adapters.mzs3.source.executor.stored_object import S3Object, grouped, task_store
+from dbt.adapters.mzs3.source.executor.stored_object import S3Object, object_groups, task_store
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.types.table import arrow_type
@@ -154,7 +154,7 @@ def fetch_objects(spec: FetchSpec, object_format: ObjectFormat) -> Callable[[Bat
             objects = batch.select(["key", "etag", "size"]).to_pylist()
             stored = (S3Object(store, spec.location, **one) for one in objects)
             done = 0
-            with contextlib.closing(grouped(stored)) as groups:
+            with contextlib.closing(object_groups(stored)) as groups:
                 for group in groups:
                     yield from task.rows(group, modified.slice(done, len(group)))
                     done += len(group)
@@ -178,7 +178,7 @@ class _Task:
             batch, counts = found
             if batch.num_rows:
                 uris = [stored.uri for stored in group]
-                yield rows_together(self._spec, batch.columns, uris, modified, counts)
+                yield rows_of_group(self._spec, batch.columns, uris, modified, counts)
             return
         for row, stored in enumerate(group):
             try:
@@ -258,7 +258,7 @@ class ObjectRows:
         return _batch(self.spec, [*values, uris, numbers, times], problems)
 
 
-def rows_together(
+def rows_of_group(
     spec: FetchSpec,
     values: Sequence[pa.Array],
     uris: Sequence[str],

@@ -114,7 +114,7 @@ def read_ranges(
                 try:
                     yield from _range(store, quote, one)
                 except ObjectError as problem:
-                    raise unclear(location.uri_of(one["key"])) from problem
+                    raise unclear_error(location.uri_of(one["key"])) from problem
 
     return read
 
@@ -178,7 +178,7 @@ def plan_ranges(surveys: Sequence[Survey]) -> list[RangePlan]:
     return plans
 
 
-def unclear(uri: str) -> ExecutorError:
+def unclear_error(uri: str) -> ExecutorError:
     """The error of a task that can't read a range of the object."""
     text = f"{uri} can't be read in ranges, and is read again by one task"
     return ExecutorError(text, UNCLEAR, uri)
@@ -226,7 +226,7 @@ def range_rows(
             try:
                 yield from task.rows(one, (data for _, data in blocks))
             except ObjectError as problem:
-                raise unclear(spec.location.uri_of(one.key)) from problem
+                raise unclear_error(spec.location.uri_of(one.key)) from problem
 
     return read
 
@@ -258,7 +258,7 @@ class _RangeTask:
         span = (plan.range_end, max(plan.range_end, plan.end))
         reader = ObjectReader(self._store, one.key, one.etag, span=span)
         with contextlib.closing(reader):
-            data = joined(blocks, plan.start - one.offset, reader.read)
+            data = range_reader(blocks, plan.start - one.offset, reader.read)
             for records in self._records(one, data):
                 self._count(one, records)
                 yield from to_rows.batches(records, done)
@@ -269,7 +269,7 @@ class _RangeTask:
         self._rejects += len(records.rejects)
         limit = self._spec.reading.max_rejects
         if limit is not None and self._rejects > limit:
-            raise unclear(self._spec.location.uri_of(one.key))
+            raise unclear_error(self._spec.location.uri_of(one.key))
 
 
 RecordsOfRange = Callable[[RangeOfObject, ReadBytes], Iterator[Records]]
@@ -296,7 +296,7 @@ def _csv_records(spec: FetchSpec) -> RecordsOfRange:
             if records.rejects or records.length < len(chunk.data):
                 not_closed = quote and chunk.data.count(quote) % 2 == 1
                 if not_closed or has_stray_quote(chunk.data, spec.dialect):
-                    raise unclear(spec.location.uri_of(one.key))
+                    raise unclear_error(spec.location.uri_of(one.key))
             yield records
 
     return read_records
@@ -311,13 +311,13 @@ def _json_records(spec: FetchSpec) -> RecordsOfRange:
             records = decoder.decode(chunk)
             # The plans of the ranges behind count a blank line as a record.
             if records.count < chunk.data.count(b"\n"):
-                raise unclear(spec.location.uri_of(one.key))
+                raise unclear_error(spec.location.uri_of(one.key))
             yield records
 
     return read_records
 
 
-def joined(blocks: Iterator[memoryview], skip: int, tail: ReadBytes) -> ReadBytes:
+def range_reader(blocks: Iterator[memoryview], skip: int, tail: ReadBytes) -> ReadBytes:
     """Reads the blocks without their first `skip` bytes, and what `tail` reads behind them."""
     held = memoryview(b"")
 

@@ -145,7 +145,7 @@ class HeldObject(S3Object):
         return reader
 
 
-def grouped(objects: Iterable[S3Object]) -> Generator[list[S3Object], None, None]:
+def object_groups(objects: Iterable[S3Object]) -> Generator[list[S3Object], None, None]:
     """The objects in their order: small ones that follow each other in groups, others alone.
 
     A group has at most `BLOCK_BYTES` in all, and 256 objects. Close it, so that nothing is fetched

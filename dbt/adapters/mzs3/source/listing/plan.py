@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.source.listing.reconcile import (
     reconcile,
     waiting_notes,
 )
-from dbt.adapters.mzs3.source.listing.scan import known_after, listed_objects, listing_start
+from dbt.adapters.mzs3.source.listing.scan import listed_objects, listing_start, objects_after
 from dbt.adapters.mzs3.source.options import Intake, SourceDefinition
 from dbt.adapters.mzs3.source.report import objects_hint
 from dbt.adapters.mzs3.source.run import SourceRun
@@ -114,7 +114,7 @@ def new_objects(
     definition = run.definition
     after, full_since = listing_start(ledger, definition)
     candidates, at_hand = _candidates(run, ledger, after, announced)
-    known = known_after(after, definition.location, ledger.objects(), announced)
+    known = objects_after(after, definition.location, ledger.objects(), announced)
     mode = definition.intake.on_overwrite
     with ExitStack() as stack:
         if definition.intake.is_limited and not at_hand:
@@ -159,7 +159,7 @@ def _taken(
     all_notes = notes if found["notes"] else None
     some = found
     if found["objects"] and intake.is_limited:
-        taken = chosen(everything, run_limits(ledger, intake), least)
+        taken = first_in_turn(everything, run_limits(ledger, intake), least)
         sums = ("count(*) AS objects", "coalesce(sum(size), 0) AS bytes")
         some = totals(taken, sums, few=on_driver)
         if some["objects"] < found["objects"]:
@@ -263,7 +263,7 @@ def _last_epochs(ledger: Ledger) -> list[Fetched]:
     ]
 
 
-def chosen(taken: DataFrame, limits: Limits, least: int = 1) -> DataFrame:
+def first_in_turn(taken: DataFrame, limits: Limits, least: int = 1) -> DataFrame:
     """Those of the objects to take whose turn it is: the longest listed first, by their keys.
 
     So many at least, whatever the limits are; then empty ones have their turn last.

@@ -61,7 +61,7 @@ def reconcile(
     return found.selectExpr(*decisions).where("action IS NOT NULL")
 
 
-def unsettled(candidates: DataFrame, objects: DataFrame, mode: OnOverwrite) -> DataFrame:
+def unsettled_objects(candidates: DataFrame, objects: DataFrame, mode: OnOverwrite) -> DataFrame:
     """The objects of which `reconcile` has a row, if there is none but the candidates.
 
     It is planned faster, as Spark analyses no expression that decides nothing.

@@ -76,7 +76,7 @@ def listing_start(ledger: Ledger, definition: SourceDefinition) -> tuple[str | N
     return None if lowest is None else lowest[len(prefix) : -1], None
 
 
-def known_after(
+def objects_after(
     after: str | None, location: S3Location, objects: DataFrame, beside: DataFrame | None
 ) -> DataFrame:
     """What is known of the objects that such a listing may have, and of those `beside` it."""

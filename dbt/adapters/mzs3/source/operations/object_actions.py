@@ -81,7 +81,7 @@ def act(
     object or the decision makes no sense for it; and one that says so, if the lock was lost as it
     was written.
     """
-    wanted = read_wanted(action.value, names, definition.location)
+    wanted = parse_names(action.value, names, definition.location)
     name = definition.name
     with locked_source(spark, definition) as lock:
         require_ledger(spark, definition)
@@ -152,7 +152,7 @@ class NamedObject:
     expression: str | None
 
 
-def read_wanted(operation: str, names: Sequence[str], location: S3Location) -> list[NamedObject]:
+def parse_names(operation: str, names: Sequence[str], location: S3Location) -> list[NamedObject]:
     """What the names mean for a source at that location.
 
     A name is an object's URI, its key, or its key below the location; a pattern is matched as

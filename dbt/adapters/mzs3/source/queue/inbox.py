@@ -116,7 +116,7 @@ class Inbox:
         self.only_tests = 0 < self._tests == received
         self._give_back(self._others)
         if reasons or ended_after:
-            self._tell_of_others(reasons, again, ended_after)
+            self._warn_of_others(reasons, again, ended_after)
         newest = newest_of_each_key(events)
         # A removal may come late too, long after the object was put there again.
         for key, found in look_up(self._run, newest):
@@ -222,7 +222,7 @@ class Inbox:
         )
         return events, reasons, again, 0
 
-    def _tell_of_others(self, reasons: Counter[str], again: int, ended_after: int) -> None:
+    def _warn_of_others(self, reasons: Counter[str], again: int, ended_after: int) -> None:
         """In one warning, as to run again does not help against what is behind many of others."""
         said, advice = "came again", "Run again for the rest"
         if reasons:
