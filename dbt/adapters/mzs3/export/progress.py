@@ -37,9 +37,9 @@ def background_thread(
 class Progress:
     """Reports the progress of an export every EVERY_S seconds while its `with` block runs.
 
-    `address` is an Engine's `driver_address`; `target` is what workers need, or None if they can't
-    reach this process: then `tasks` gives how many tasks Spark has run, of how many. No method
-    raises, and when the block ends, the thread and its sockets are gone.
+    `address` is an Engine's `driver_address`, `target` what workers need; it is None if they can't
+    reach this process: then `tasks` counts the tasks that Spark has run, and all. No method
+    raises; the block's end closes the thread and its sockets.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class ProgressTotals:
         self._latest: dict[int, _Part] = {}
 
     def accept(self, datagram: bytes) -> None:
-        """Take a worker's message; one of a new attempt replaces those of an earlier one."""
+        """Add a worker's message; one of a new attempt replaces those of an earlier one."""
         if self.token.encode() not in datagram:  # cheap, for datagrams that are not a task's
             return
         try:
@@ -197,9 +197,10 @@ class ProgressTotals:
             return
         if part >= self.parts:
             return
-        known = self._latest.get(part)
+        before = self._latest.get(part)
         # Datagrams may overtake each other; within an attempt, counts only grow.
-        if known and known.attempt == latest.attempt and (known.done or known.rows > latest.rows):
+        same = before is not None and before.attempt == latest.attempt
+        if before and same and (before.done or before.rows > latest.rows):
             return
         self._latest[part] = latest
         if self._began is None:
@@ -215,9 +216,8 @@ class ProgressTotals:
 
     def snapshot(self) -> Snapshot:
         """The totals so far."""
-        parts = self._latest.values()
+        parts, began = self._latest.values(), self._began
         size = sum(part.bytes for part in parts)
-        began = self._began
         seconds = 0.0 if began is None else time.monotonic() - began
         return Snapshot(
             phase="writing" if parts else "computing",

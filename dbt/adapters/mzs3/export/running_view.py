@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
@@ -53,7 +53,7 @@ class RunningCopy:
     progress: Snapshot
     invocation_id: str
 
-    def gives_way_to(self, later: RunningCopy) -> bool:
+    def is_dead_beside(self, later: RunningCopy) -> bool:
         """Whether the export is dead, and the later one is of the same model."""
         silent = later.updated - self.updated
         return self.model == later.model and silent > DEAD_S * 1000
@@ -75,10 +75,9 @@ class RunningView:
         self.name = qualified_name(schema, VIEW)
 
     def read(self) -> list[RunningCopy] | None:
-        """All rows that it shows; None if there is no view.
+        """The rows that the view shows, which the next write keeps; None if there is no view.
 
-        Rows that it no longer shows are so dropped by the next write. Raises what Spark raises,
-        and SparkJobError if the name is taken by something else.
+        Raises what Spark raises, and SparkJobError if something else has the name.
         """
         columns = ", ".join(
             f"unix_millis({name}) AS {name}" if name in _MOMENTS else quote_identifier(name)
@@ -96,7 +95,12 @@ class RunningView:
                     "drop it, and the next run makes the view"
                 ) from exc
             raise
-        return [_copy_of(row.asDict()) for row in found]
+        copies = []
+        for row in found:
+            values = row.asDict()
+            progress = {column.name: values.pop(column.name) for column in fields(Snapshot)}
+            copies.append(RunningCopy(progress=Snapshot(**progress), **values))
+        return copies
 
     def write(self, copies: Iterable[RunningCopy]) -> None:
         """Replace the view's rows by these, atomically; raises what Spark raises."""
@@ -111,15 +115,9 @@ class RunningView:
 
     def now(self) -> float:
         """What the clock of Spark's driver says, in s since the epoch."""
-        # From a row, as each of these queries: then Spark's optimizer has the answer.
-        asked = "SELECT unix_millis(now()) FROM VALUES (0)"
-        [row] = self._spark.sql(asked).collect()
+        # From a literal row, so that Spark's optimizer has the answer.
+        [row] = self._spark.sql("SELECT unix_millis(now()) FROM VALUES (0)").collect()
         return float(row[0] / 1000)
-
-
-def _copy_of(row: dict[str, Any]) -> RunningCopy:
-    progress = Snapshot(**{column.name: row.pop(column.name) for column in fields(Snapshot)})
-    return RunningCopy(progress=progress, **row)
 
 
 def view_text(copies: Iterable[RunningCopy]) -> str:
@@ -215,20 +213,20 @@ class RunningEntry:
             **self._about,
         )
         with self._lock:
-            known = self._view.read()
+            rows = self._view.read()
             self._has_written = True  # a statement that fails may take effect, too
-            if known is None:
+            if rows is None:
                 self._view.make([me])
                 return
-            others = [one for one in known if one.run != me.run and not one.gives_way_to(me)]
+            others = [one for one in rows if one.run != me.run and not one.is_dead_beside(me)]
             self._view.write([*others, me])
 
     def _remove(self) -> None:
         for _ in range(_REMOVALS):
             with self._lock:
-                known = self._view.read() or []
-                others = [one for one in known if one.run != self._run]
-                if len(others) == len(known):
+                rows = self._view.read() or []
+                others = [one for one in rows if one.run != self._run]
+                if len(others) == len(rows):
                     return
                 self._view.write(others)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbt.adapters.mzs3.errors import CopyError
-from dbt.adapters.mzs3.store.failures import StoreError, describe
+from dbt.adapters.mzs3.store.failures import PermissionDeniedError, StoreError, describe
 
 _CONFLICT = 409
 
@@ -34,6 +34,12 @@ class CommitError(CopyError):
 
 class StaleFilesError(CopyError):
     """The export is committed and its manifest true, but files of the old one are still there."""
+
+
+def is_denied(exc: Exception) -> bool:
+    """Whether a permission is missing: for the change, or to find out whether it was made."""
+    cause = exc.cause if isinstance(exc, UnansweredError) else exc
+    return isinstance(cause, PermissionDeniedError)
 
 
 def describe_failure(exc: BaseException, doing: str) -> str:

@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.export.commit.failures import (
     CommitError,
     UnansweredError,
     describe_failure,
+    is_denied,
     was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.intent import (
@@ -28,7 +29,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
     read_intent,
 )
 from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
-from dbt.adapters.mzs3.store.failures import PermissionDeniedError, StoreError
+from dbt.adapters.mzs3.store.failures import StoreError
 from dbt.adapters.mzs3.store.prefix import Prefix
 
 _GONE = (
@@ -96,7 +97,7 @@ class Commit:
         if self._compares is None:
             self._compares = probe_comparing(self._prefix, self._current)
         if not self._compares:
-            self._require_held()
+            self._require_claimed()
         self._effects.require_unchanged()
 
     def complete(self) -> None:
@@ -170,8 +171,7 @@ class Commit:
         return self._version
 
     def _go_on_from(self, version: Version) -> None:
-        """Go on from this version of the intent."""
-        # As the run of the files has written it: with their encryption.
+        # Written by the run of the files, the intent has their encryption.
         writers = {version.intent.run_id, version.intent.written_by}
         is_own = writers == {self.pending.manifest["run_id"]}
         self._effects.known.are_md5s |= is_own and version.has_md5
@@ -180,7 +180,7 @@ class Commit:
     def _change(self, state: State, *, shared: bool | None = None) -> None:
         """Change the state; there is no other way. Raises as `put_intent`."""
         if not self._compares:
-            self._require_held()
+            self._require_claimed()
         intent = self._current.intent
         shared = intent.shared if shared is None else shared
         changed = replace(intent, state=state, shared=shared, written_by=self._writer)
@@ -217,7 +217,7 @@ class Commit:
             self._go_on_from(exc.found)
             raise  # another run goes on with it already
 
-    def _require_held(self) -> None:
+    def _require_claimed(self) -> None:
         try:
             found = read_intent(self._prefix)
         except StoreError:
@@ -240,9 +240,8 @@ class Commit:
         except (UnansweredError, StoreError) as exc:
             # To compare takes s3:GetObject. Without it, a run goes on if S3 has confirmed each
             # completion to it; a file that is only there may be another run's (docs/commit.md).
-            cause = exc.cause if isinstance(exc, UnansweredError) else exc
-            certain = self.pending.replaces is None and self._effects.has_completed_all
-            if not (isinstance(cause, PermissionDeniedError) and certain):
+            is_certain = self.pending.replaces is None and self._effects.has_completed_all
+            if not (is_denied(exc) and is_certain):
                 raise
 
     def _decide_for_another(self) -> None:
@@ -305,8 +304,8 @@ class Commit:
                 found = changed.found
             else:
                 return False
-        ours = found is not None and found.intent.run_id == self._current.intent.run_id
-        if found is None or not ours or found.intent.state == "closed":
+        is_ours = found is not None and found.intent.run_id == self._current.intent.run_id
+        if found is None or not is_ours or found.intent.state == "closed":
             return self._effects.is_visible()
         self._go_on_from(found)
         return found.intent.state == "forward"
@@ -320,11 +319,9 @@ class Commit:
         return self._effects.abort() + (theirs if state == "back" else [])
 
     def _abort_undecided(self, second: Exception) -> list[str]:
-        cause = second.cause if isinstance(second, UnansweredError) else second
         text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
         # Once an upload is gone, or a name taken, no other run can go forward either.
-        is_denied = isinstance(cause, PermissionDeniedError)
-        aborted = self._effects.abort(but_taken=True) if is_denied else []
+        aborted = self._effects.abort(but_taken=True) if is_denied(second) else []
         there = f"{self._prefix.uri}{COMMITTING}, and files that are there already"
         return [text, *aborted, f"{there}: {_NEXT_RUN}"]
 

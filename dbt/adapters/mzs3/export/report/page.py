@@ -45,7 +45,7 @@ def render_report(
     """
     summary = summarize(runs, now)
     span, buckets = summary.span, summary.buckets
-    exports: dict[int, dict[str, int]] = {
+    exports = {
         bucket: {outcome: totals[outcome] for outcome in OUTCOMES}
         for bucket, totals in buckets.items()
     }

@@ -43,12 +43,12 @@ class ReportedRun(RecordedRun):
 
     @property
     def counts(self) -> dict[str, int]:
-        """What it adds to the totals."""
+        """What the run adds to totals."""
         is_ok = self.outcome == "ok"
         return {
             "count": 1,
             self.outcome: 1,
-            "left": self.left_old_files,
+            "left": int(self.left_old_files),
             "rows": (self.rows or 0) if is_ok else 0,
             "bytes": (self.bytes or 0) if is_ok else 0,
         }
@@ -93,17 +93,13 @@ class Span:
         return self.first + timedelta(days=bucket * self.width)
 
 
-class RunTotals(Counter[str]):
-    """Runs: their `count`, how many had each outcome, how many `left` old files, and the
-    `rows` and `bytes` of those that succeeded."""
-
-
 @dataclass
 class ModelRuns:
-    """One model: totals, its newest runs first, and its successes' numbers by day."""
+    """One model: its `totals`, as `ReportedRun.counts`; its newest runs first; and, by day, the
+    numbers of its runs that succeeded."""
 
     model: str
-    totals: RunTotals = field(default_factory=RunTotals)
+    totals: Counter[str] = field(default_factory=Counter)
     newest: list[ReportedRun] = field(default_factory=list)
     last_success: datetime | None = None
     seconds: dict[int, list[float]] = field(default_factory=dict)
@@ -123,15 +119,15 @@ class ModelRuns:
 
 @dataclass
 class Summary:
-    """All of it; models with a failed latest run first, then by name; newest failure first.
+    """All of it; models whose latest run failed come first, then by name.
 
-    `buckets` are those that have runs, in order. Among the failures are the successes that left
+    `buckets` are those that have runs, in order; `failures`, newest first, include runs that left
     old files. `median_seconds` is of all runs that succeeded.
     """
 
     span: Span
-    totals: RunTotals
-    buckets: dict[int, RunTotals]
+    totals: Counter[str]
+    buckets: dict[int, Counter[str]]
     models: list[ModelRuns]
     failures: list[ReportedRun]
     is_cut: bool
@@ -143,17 +139,15 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
 
     Keeps three numbers a run, and a few dozen runs a model with their errors cut short.
     """
-    days: dict[int, RunTotals] = {}
+    days: dict[int, Counter[str]] = {}
     models: dict[str, ModelRuns] = {}
     failures: list[ReportedRun] = []
     source = iter(runs)
     for run in islice(source, MAX_RUNS):
         day = run.started.astimezone(timezone.utc).toordinal()
         model = models.get(run.model) or models.setdefault(run.model, ModelRuns(run.model))
-        of_day = days.setdefault(day, RunTotals())
-        for key, count in run.counts.items():
-            of_day[key] += count
-            model.totals[key] += count
+        for totals in (days.setdefault(day, Counter()), model.totals):
+            totals.update(run.counts)
         if len(model.newest) < STRIP:
             model.newest.append(_cut_error(run, _SHORT_TEXT))
         if run.is_noteworthy and len(failures) < FAILURES:
@@ -168,10 +162,10 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
                 if value is not None:
                     values.setdefault(day, []).append(value)
     span = _span(days, now)
-    totals, buckets = RunTotals(), dict[int, RunTotals]()
+    totals, buckets = Counter[str](), dict[int, Counter[str]]()
     for day, of_day in sorted(days.items()):
         totals.update(of_day)
-        buckets.setdefault(span.bucket(day), RunTotals()).update(of_day)
+        buckets.setdefault(span.bucket(day), Counter()).update(of_day)
     return Summary(
         span=span,
         totals=totals,
@@ -200,7 +194,7 @@ def _cut_error(run: ReportedRun, most: int) -> ReportedRun:
     return replace(run, error=run.error[:most] + "\N{HORIZONTAL ELLIPSIS}")
 
 
-def _span(days: dict[int, RunTotals], now: datetime) -> Span:
+def _span(days: dict[int, Counter[str]], now: datetime) -> Span:
     today = now.astimezone(timezone.utc).toordinal()
     last = max([today, *days])
     first = min([last - _LEAST_DAYS + 1, *days])
