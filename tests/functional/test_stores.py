@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete, store_c
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import delete_many
-from dbt.adapters.mzs3.upload.pending import PendingFile, complete
+from dbt.adapters.mzs3.upload.pending import KnownEtags, PendingFile, complete
 
 BUCKET = "stores"
 RACES = 50
@@ -200,7 +200,7 @@ def test_a_file_is_completed_by_whoever_and_however_often(client: Any) -> None:
         completed: list[str | None] = []
 
         def once(file: PendingFile = file, completed: list[str | None] = completed) -> None:
-            completed.append(complete(prefix, file))
+            completed.append(complete(prefix, file, KnownEtags(prefix.store.traits)))
 
         assert at_once(once, once) == ["ok", "ok"]
         once()

@@ -58,8 +58,10 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Store:
 
 @pytest.fixture
 def completed(s3: Store) -> Callable[..., str | None]:
-    def run(file: PendingFile, **how: Any) -> str | None:
-        return complete(prefix(s3), file, **how)
+    def run(
+        file: PendingFile, known: KnownEtags | None = None, instead_of: str | None = None
+    ) -> str | None:
+        return complete(prefix(s3), file, known or KnownEtags(Traits(), instead_of))
 
     return run
 
@@ -150,7 +152,7 @@ FORMULA = multipart_etag(MemoryS3().opened(KEY).etags)
 def test_whose_an_object_is_follows_from_what_is_known_of_etags(
     s3: Store, etag: str, knows: dict[str, Any], is_it: bool | None
 ) -> None:
-    file, known = s3.opened(KEY), KnownEtags()
+    file, known = s3.opened(KEY), KnownEtags(Traits())
     for name, value in knows.items():
         setattr(known, name, value)
     assert is_file(ListedObject(KEY, etag, 10), file, known) is is_it

@@ -65,11 +65,12 @@ class KnownEtags:
 
     `numbered`: they end with the number of parts, as on Amazon S3. `are_md5s`: those of objects
     that are put at once are MD5s, so that on Amazon S3 those of parts are. `by_key` were answered
-    to this run.
+    to this run. `instead_of` is the ETag of the old object that the one file replaces, if any.
     """
 
-    def __init__(self, traits: Traits = Traits()) -> None:  # noqa: B008 - it never changes
+    def __init__(self, traits: Traits, instead_of: str | None = None) -> None:
         self.traits = traits
+        self.instead_of = instead_of
         self.numbered = traits.numbers_etags
         self.are_md5s = False
         self.by_key: dict[str, str] = {}
@@ -92,13 +93,7 @@ class KnownEtags:
             self._were_seen_to_follow = etag == multipart_etag(file.etags)
 
 
-def is_file(
-    found: ListedObject | None,
-    file: PendingFile,
-    known: KnownEtags,
-    *,
-    instead_of: str | None = None,
-) -> bool | None:
+def is_file(found: ListedObject | None, file: PendingFile, known: KnownEtags) -> bool | None:
     """Whether an object that has the file's name is the file's completed upload; None if unknown.
 
     The only judge of that. `docs/commit.md` says why each piece of evidence holds.
@@ -108,8 +103,8 @@ def is_file(
     etag, formula = found.etag.strip('"'), multipart_etag(file.etags)
     if etag in {formula, known.by_key.get(file.key)}:
         return True
-    if found.etag == instead_of:
-        return False  # the old file
+    if found.etag == known.instead_of:
+        return False
     if not _is_numbered(etag, file):
         return False if known.numbered else None
     return False if known.follow and formula is not None else None
@@ -119,8 +114,8 @@ def _is_numbered(etag: str, file: PendingFile) -> bool:
     return etag.endswith(f"-{len(file.etags)}")
 
 
-def look(
-    prefix: Prefix, file: PendingFile, known: KnownEtags, *, instead_of: str | None = None
+def find_file(
+    prefix: Prefix, file: PendingFile, known: KnownEtags
 ) -> tuple[ListedObject | None, bool | None]:
     """The object with the file's name, and `is_file` of it.
 
@@ -128,7 +123,7 @@ def look(
     Raises StoreError.
     """
     found = prefix.find(file.key)
-    verdict = is_file(found, file, known, instead_of=instead_of)
+    verdict = is_file(found, file, known)
     if verdict is None and _is_open(prefix, file):
         verdict = False
     return found, verdict
@@ -143,25 +138,18 @@ def _is_open(prefix: Prefix, file: PendingFile) -> bool:
     return True
 
 
-def complete(
-    prefix: Prefix,
-    file: PendingFile,
-    *,
-    instead_of: str | None = None,
-    known: KnownEtags | None = None,
-) -> str | None:
+def complete(prefix: Prefix, file: PendingFile, known: KnownEtags) -> str | None:
     """Complete the upload, idempotently: the object's ETag, or None if the upload is gone.
 
-    It replaces only an object whose ETag is `instead_of`, as far as the store heeds conditions.
+    It replaces only an object whose ETag is `known.instead_of`, if the store heeds conditions.
     The ETag is empty if the object is there already, or may be: see `is_file`. Raises TakenError,
     and StoreError, whose `operation` says whether the completion itself was refused.
     """
-    known = KnownEtags() if known is None else known
     conditions: list[dict[str, Any]] = [{"if_absent": True}, {"if_absent": True}]
     if not known.traits.heeds_conditions:
         conditions.append({})  # see below
-    if instead_of is not None:
-        conditions.insert(0, {"if_version": instead_of})
+    if known.instead_of is not None:
+        conditions.insert(0, {"if_version": known.instead_of})
     for condition in conditions:
         try:
             answered = _complete_once_free(prefix, file, condition)
@@ -176,10 +164,10 @@ def complete(
         # A store may say so of an upload that another run is completing or aborting just now.
         if not is_unmet and not isinstance(refused, (MissingError, InvalidPartError)):
             raise refused
-        found, verdict = look(prefix, file, known, instead_of=instead_of)
+        found, verdict = find_file(prefix, file, known)
         if verdict is not False:
             return ""
-        if found is not None and (is_unmet or found.etag != instead_of):
+        if found is not None and (is_unmet or found.etag != known.instead_of):
             raise TakenError(prefix, file.key) from refused
         if not is_unmet:
             return None

@@ -30,8 +30,8 @@ from dbt.adapters.mzs3.upload.pending import (
     PendingFile,
     TakenError,
     complete,
+    find_file,
     is_file,
-    look,
 )
 
 
@@ -46,7 +46,7 @@ class Effects:
         self.refusal: str | None = None
         """Why an upload could not be completed, and never will be."""
         self._refused_key: str | None = None  # the key that the refusal is about
-        self.known = KnownEtags(prefix.store.traits)
+        self.known = KnownEtags(prefix.store.traits, pending.in_place)
         self._taken: set[str] = set()  # the keys of others' objects
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
@@ -87,9 +87,8 @@ class Effects:
         return all(map_concurrently(self.pending.files, self._complete))
 
     def _complete(self, file: PendingFile) -> bool:
-        in_place = self.pending.in_place
         try:
-            return complete(self._prefix, file, instead_of=in_place, known=self.known) is not None
+            return complete(self._prefix, file, known=self.known) is not None
         except TakenError:
             self._taken.add(file.key)
             raise
@@ -122,16 +121,15 @@ class Effects:
                 raise
             doing = f"completing the upload of {self._prefix.uri_of(file.key)}"
             self.refusal, self._refused_key = describe(exc, doing, self._prefix.permissions), None
-        in_place = self.pending.in_place
-        look_again = partial(look, self._prefix, file, self.known, instead_of=in_place)
-        found, verdict = look_again()
-        if found is None or found.etag == in_place:
+        found, verdict = find_file(self._prefix, file, self.known)
+        if found is None or found.etag == self.pending.in_place:
             try:
                 self._prefix.abort(file.key, file.upload_id)
             except StoreError as exc:
                 aborting = describe(exc, "aborting it", exc.permission)
                 raise CopyError(f"{self.refusal}; {aborting}") from exc
-            _, verdict = look_again()  # the other run may have come in between
+            # The other run may have come in between.
+            _, verdict = find_file(self._prefix, file, self.known)
         return verdict is not False
 
     def is_visible(self) -> bool:
