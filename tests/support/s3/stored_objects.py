@@ -4,9 +4,9 @@ import io
 from typing import Any
 
 from dbt.adapters.mzs3.formats.read.columns import Column
-from dbt.adapters.mzs3.formats.read.encoding import require_encoding
 from dbt.adapters.mzs3.formats.read.format import ObjectFormat
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem, ObjectError
+from dbt.adapters.mzs3.formats.read.signatures import require_encoding
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object
 from dbt.adapters.mzs3.store.location import S3Location
 from support.s3.opened import bucket_of

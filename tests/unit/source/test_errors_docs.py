@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.formats.read import csv
 from dbt.adapters.mzs3.formats.read.chunks import Chunk, RecordTooLarge
 from dbt.adapters.mzs3.formats.read.compression import plain_reader
 from dbt.adapters.mzs3.formats.read.format import Reading, too_many_rejects
-from dbt.adapters.mzs3.formats.read.records import without_header
+from dbt.adapters.mzs3.formats.read.header import without_header
 from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader
 from dbt.adapters.mzs3.source.pinning import purify_now, require_agreement
 from dbt.adapters.mzs3.source.purify import contradictions

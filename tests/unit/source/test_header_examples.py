@@ -11,8 +11,8 @@ from support.source.fields import purify_names as purify
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.format import Reading
+from dbt.adapters.mzs3.formats.read.header import without_header
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem
-from dbt.adapters.mzs3.formats.read.records import without_header
 from dbt.adapters.mzs3.source.operations.pinned_definition import Purified, purified_sql
 
 FOUND = ("id", "value")

@@ -23,10 +23,11 @@ from dbt.adapters.mzs3.formats.read.compression import (
     compression_of,
 )
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
-from dbt.adapters.mzs3.formats.read.encoding import LOOK_BYTES, UTF_8, require_text
+from dbt.adapters.mzs3.formats.read.encoding import UTF_8
 from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, JSONL
+from dbt.adapters.mzs3.formats.read.header import layout_of
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.formats.read.records import layout_of
+from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, require_text
 from dbt.adapters.mzs3.ledger.rows_table import RowsTable
 from dbt.adapters.mzs3.source.executor import ranges
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec

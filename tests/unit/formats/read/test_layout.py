@@ -6,8 +6,8 @@ from support.source.fields import DIALECT
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.format import Reading
+from dbt.adapters.mzs3.formats.read.header import without_header
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem
-from dbt.adapters.mzs3.formats.read.records import without_header
 
 PINNED = ("id", "amount")
 

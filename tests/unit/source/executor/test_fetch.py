@@ -25,7 +25,7 @@ from support.source.fetched_objects import (
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.format import Reading
-from dbt.adapters.mzs3.formats.read.records import header_difference
+from dbt.adapters.mzs3.formats.read.header import header_difference
 from dbt.adapters.mzs3.source.executor.fetch import schema_ddl
 from dbt.adapters.mzs3.source.executor.listing import iter_pages, list_objects
 from dbt.adapters.mzs3.store.location import S3Location

@@ -14,25 +14,25 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.mzs3.formats.read.convert import WIDE_DIGITS
-from dbt.adapters.mzs3.formats.read.encoding import LOOK_BYTES, kind_in
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError, shown
+from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, kind_in
 from dbt.adapters.mzs3.formats.read.stream import ReadBytes, as_file
 from dbt.adapters.mzs3.formats.read.typed import FIX_FILE, TypedFile, other_file, own_type
 from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
-# A batch ends with whichever of these is reached first.
+# A batch ends at whichever of these comes first.
 BATCH_RECORDS = 4096
 BATCH_BYTES = 8 * 1024 * 1024
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
-# Of a block, as it is in the file and decompressed, and of a value in the header.
+# The limit of a block, in the file and decompressed, and of a value in the header.
 MAX_BLOCK_BYTES = 128 * 1024 * 1024
-# Of records in which all fields are NULL, and so without a byte.
+# The limit of records without a byte, as all of their fields are NULL.
 _MOST_EMPTY_RECORDS = 1 << 20
 _LONGEST_NUMBER = 10
-# Of a count that is wrong, a list may be made for which no memory is enough.
+# Also MemoryError: a wrong count may ask for a list of any length.
 _UNREADABLE = (EOFError, LookupError, ValueError, TypeError, OverflowError, MemoryError)
 
 _ARROW_TYPES = {
@@ -45,7 +45,7 @@ _ARROW_TYPES = {
     **dict.fromkeys(("bytes", "fixed"), pa.binary()),
     **dict.fromkeys(("string", "enum"), pa.string()),
 }
-# By the type they stand on; of others the specification says to ignore the logical type.
+# By the base type; on any other the specification says to ignore the logical type.
 _LOGICAL = {
     ("int", "date"): pa.date32(),
     ("long", "timestamp-millis"): pa.timestamp("ms", tz="UTC"),
@@ -84,7 +84,7 @@ def avro_file(stored: StoredObject) -> Iterator[TypedFile]:
 
 
 def _records(container: AvroContainer, schema: Any) -> Iterator[list[dict[str, Any]]]:
-    """Batches of records, with values as they are in the file. Raises ObjectError."""
+    """Batches of records, with the values of the file. Raises ObjectError."""
     read_record = _record_reader(schema)
     batch: list[dict[str, Any]] = []
     number = held = 0
@@ -109,7 +109,7 @@ def _records(container: AvroContainer, schema: Any) -> Iterator[list[dict[str, A
 
 
 def _record_reader(schema: Any) -> Callable[[io.BytesIO], Any]:
-    """Reads one record of that schema. Raises ObjectError where that can't be done here."""
+    """A function that reads one record of the schema. Raises ObjectError without `fastavro`."""
     try:
         import fastavro
     except ImportError:
@@ -138,7 +138,7 @@ def _values(batch: list[dict[str, Any]], field: AvroField, before: int) -> pa.Ar
 
 def _decimal(raw: bytes, scale: int) -> Decimal:
     number = int.from_bytes(raw, "big", signed=True)
-    # Made of digits, as by reckoning it would be rounded to the precision of Python's context.
+    # Of digits, as arithmetic would round it to the precision of Python's context.
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
 
 
@@ -156,7 +156,7 @@ class AvroField(RecordField):
 def read_schema(schema: Any) -> tuple[tuple[AvroField, ...], Any]:
     """The fields of a file's records, and the schema without logical types, to read with.
 
-    Without them, numbers come as they are in the file. Raises ObjectError for what is not the
+    Without them, fastavro returns the numbers of the file. Raises ObjectError for anything but a
     schema of records.
     """
     try:
@@ -256,7 +256,7 @@ def _decimal_field(name: str, base: str, precision: Any, scale: Any) -> AvroFiel
 
 
 def _physical(schema: Any) -> Any:
-    """The schema with no more in it than is needed to read what was written by it."""
+    """The schema with only the attributes that reading needs."""
     if isinstance(schema, list):
         return [_physical(one) for one in schema]
     if not isinstance(schema, dict):
@@ -270,7 +270,7 @@ class AvroContainer:
 
     (Apache Avro's specification, section Object Container Files.) Read here rather than by a
     library, so that a file that was cut off anywhere but between two blocks is an error. Holds
-    one block. Raises ObjectError for what is not such a file.
+    one block. Raises ObjectError for any other file.
     """
 
     def __init__(self, read: ReadBytes) -> None:
@@ -308,7 +308,7 @@ class AvroContainer:
         metadata = {}
         while count := self._number():
             if count < 0:
-                self._number()  # how many bytes these are
+                self._number()  # their size in bytes
             for _ in range(abs(count)):
                 key = self._take(self._size()).decode("utf-8", "replace")
                 metadata[key] = self._take(self._size())
@@ -324,7 +324,7 @@ class AvroContainer:
         return size
 
     def _number(self) -> int:
-        """A number in as many bytes as it needs, the lowest seven bits first, zigzag."""
+        """A variable-length zigzag number, the lowest seven bits first."""
         value = 0
         for position in range(_LONGEST_NUMBER):
             byte = self._take(1)[0]
@@ -341,12 +341,12 @@ class AvroContainer:
 
 
 def invalid(what: object) -> ObjectError:
-    """The problem of an object that is not an Avro file as the specification has it."""
+    """The problem of an object that breaks Avro's specification."""
     return ObjectError(f"it is not valid Avro ({what})", FIX_FILE)
 
 
 def unreadable(what: str, advice: str = FIX_FILE) -> ObjectError:
-    """The problem of an object that may be as the specification has it, and is not read."""
+    """The problem of an object that may meet the specification, but is not supported."""
     return ObjectError(f"it is Avro that a source can't read ({what})", advice)
 
 
@@ -363,14 +363,14 @@ def _inflate(raw: bytes) -> bytes:
         raise invalid(exc) from exc
     if len(data) > MAX_BLOCK_BYTES:
         raise unreadable(f"a block that decompresses to more than {MAX_BLOCK_BYTES} bytes")
-    # Some writers leave a part of zlib's checksum behind the end.
+    # Some writers leave a part of zlib's checksum after the end.
     if not stream.eof:
         raise invalid("a block that does not decompress as a whole")
     return data
 
 
 def _unsnap(raw: bytes) -> bytes:
-    """Snappy, and behind it the checksum of what it decompresses to."""
+    """Decompresses Snappy that the checksum of the decompressed bytes follows."""
     size = 0
     for position, byte in enumerate(raw[:5]):
         size |= (byte & 0x7F) << 7 * position

@@ -27,7 +27,7 @@ BOM = b"\xef\xbb\xbf"
 class Chunk:
     """Records, and the byte and line of their object where they start; `last` if none follow.
 
-    `width` gives the length of a piece of UTF-8 text in the object's own encoding, in bytes.
+    `width` is a function for the length of UTF-8 text in the object's own encoding, in bytes.
     """
 
     data: bytes
@@ -45,11 +45,8 @@ class Chunk:
         )
 
 
-START = Chunk(b"", 0, 1)
-
-
 class RecordTooLarge(ObjectError):
-    """A record that is too large to be held; `start` is its first bytes, `hint` asks why."""
+    """A record that is too large for the memory; `start` is its first bytes, `hint` asks why."""
 
     def __init__(
         self, rest: Chunk, limit: int, hint: str = "is a quoted field not closed?"
@@ -63,16 +60,15 @@ class RecordTooLarge(ObjectError):
 class Chunks:
     """An iterator of chunks of about `block_bytes`, whole records each, without the BOM.
 
-    Holds one block and one record. The last chunk may lack its newline. Where quotes are wrong,
-    a chunk may end inside a record, and its first records show what is wrong: what is behind
-    them is given back. Without a dialect, or in one without quotes, each line is a record. The
-    stream begins where the empty chunk `start` is. Raises RecordTooLarge for a record of more
-    than `max_record_bytes`.
+    Holds one block and one record. The last chunk may lack its newline. Near a misplaced quote a
+    chunk may end inside a record; its decoder finds the quote, and gives the rest back. Without a
+    dialect, or in one without quotes, each line is a record. The empty chunk `start` says where
+    the stream begins. Raises RecordTooLarge for a record of more than `max_record_bytes`.
     """
 
     read: ReadBytes
     dialect: CsvDialect | None
-    start: Chunk = START
+    start: Chunk = Chunk(b"", 0, 1)
     block_bytes: int = BLOCK_BYTES
     max_record_bytes: int = MAX_RECORD_BYTES
 
@@ -90,7 +86,7 @@ class Chunks:
             if found:
                 self._rest = rest.after(found)
                 return replace(rest, data=rest.data[:found])
-            # A record longer than a block: doubling keeps the work in proportion to its length.
+            # For a record longer than a block: doubling keeps the work proportional to its length.
             most = max(self.max_record_bytes, len(rest.data)) + self.block_bytes
             wanted = min(len(rest.data) + max(self.block_bytes, len(rest.data)), most)
             grown = _fill(self.read, rest.data, max(wanted, len(BOM)))
@@ -106,7 +102,7 @@ class Chunks:
         return replace(rest, last=True)
 
     def give_back(self, tail: Chunk, *, whole: bool) -> None:
-        """Have the next chunk begin with the `tail` of the last one; `whole` if that is all of it.
+        """Has the next chunk begin with the `tail` of the last one; `whole` if it is all of that.
 
         The tail begins with a record that does not end in that chunk.
         """
@@ -114,7 +110,7 @@ class Chunks:
         self._more_needed = whole
 
     def _complete(self, rest: Chunk) -> int:
-        """The length of what can be read now; 0 if more must be fetched first."""
+        """How many bytes are complete records; 0 if more must be fetched first."""
         if self.dialect is None or not self.dialect.quote:
             end = rest.data.rfind(b"\n") + 1
             if not end and len(rest.data) > self.max_record_bytes:
@@ -145,7 +141,7 @@ def end_of_records(data: bytes, quote: bytes) -> int:
             inside = not inside
         if not inside:
             return newline + 1
-        # Skip to the quote that opened what this newline is inside of.
+        # Skip to the quote that opened the field which has this newline.
         end = data.rfind(quote, 0, newline)
         inside = False
 
@@ -160,12 +156,12 @@ def _fill(read: ReadBytes, held: bytes, wanted: int) -> bytes:
 
 
 def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
-    """Whether pyarrow reads these whole records just as PostgreSQL does.
+    """Whether pyarrow reads these whole records exactly as PostgreSQL does.
 
-    False for: NUL bytes; a quote inside a field that does not start with one; text behind a
+    False for: NUL bytes; a quote inside a field that does not start with one; text after a
     closing quote; a quoted field that is not closed; a carriage return outside quotes that no
-    newline follows; a blank line where there is more than one column. What makes it false is
-    for `cut_records` to find. One pass over the bytes, by an automaton.
+    newline follows; a blank line where there is more than one column. `cut_records` finds which
+    it is. One pass over the bytes, by an automaton.
     """
     quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
     field = rf"[^{delimiter}{quote}\r\n\x00]*"
@@ -179,10 +175,10 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
 
 def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:
     """Whether a quote stands where none can, in data that may end inside a quoted field."""
-    # A quoted field stands between delimiters and line ends, and two quotes that touch are one
-    # quote in a field, so what is outside and not empty starts and ends with one of these.
-    # Reversed for the other side: a pattern that starts with a literal is searched for fastest.
-    # A carriage return begins a line's end, so it can only be behind a field.
+    # A quoted field stands between delimiters and line ends, and two adjacent quotes are one quote
+    # in a field: so text outside of quotes starts and ends with a delimiter or a line end.
+    # Reversed for the other side: the search is fastest for a pattern that starts with a literal.
+    # A carriage return begins a line's end, so it can only be after a field.
     quote = dialect.quote.encode()
     if not quote:
         return False
@@ -194,8 +190,8 @@ def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:
     literal = re.escape(quote)
     none_of = re.escape(dialect.delimiter.encode()) + literal
     before_text = re.compile(b"%b[^\r\n%b]" % (literal, none_of))
-    behind_text = re.compile(b"%b[^\n%b]" % (literal, none_of))
-    return bool(before_text.search(outside) or behind_text.search(outside[::-1]))
+    after_text = re.compile(b"%b[^\n%b]" % (literal, none_of))
+    return bool(before_text.search(outside) or after_text.search(outside[::-1]))
 
 
 def parse(
@@ -206,19 +202,19 @@ def parse(
     *,
     ragged: list[int] | None = None,
 ) -> pa.RecordBatch:
-    """The records' columns, in the order of `types`; fields of no column are left out.
+    """The records' columns, in the order of `types`, without the fields of no column.
 
-    Raises ValueError for what pyarrow does not read. With `ragged`, records with another number
-    of fields are left out, and their numbers, from 0, appended.
+    Raises ValueError for records that pyarrow does not read. With `ragged`, leaves out records
+    with another number of fields, and appends their numbers, from 0, to it.
     """
-    # The fields go by number, so that no name of theirs can matter.
+    # Numbers name the fields, so that their own names make no difference.
     names = [str(field) for field in range(layout.width)]
     wanted = [str(field) for field in layout.fields]
     if data.startswith(BOM):
-        # A record may start with this character; pyarrow drops one from what it reads.
+        # A record may start with this character; pyarrow drops the first one.
         data = BOM + data
     if not data.endswith(b"\n"):
-        # Without it pyarrow takes an empty last field for quoted if the one before it is.
+        # Without it pyarrow takes an empty last field for quoted if the field before it is.
         data += b"\n"
 
     def skip(row: Any) -> str:

@@ -64,16 +64,16 @@ def arrow_schema(columns_ddl: str) -> pa.Schema:
 def name_problems(names: Sequence[str]) -> list[str]:
     """Why these names cannot be the columns of a table in Spark; empty if they can."""
     problems: list[str] = []
-    earlier = {place: first for first, place in namesakes(names)}
-    for place, name in enumerate(names):
+    earlier = {index: first for first, index in namesakes(names)}
+    for index, name in enumerate(names):
         if not name:
-            problems.append(f"column {place + 1} has an empty name")
+            problems.append(f"column {index + 1} has an empty name")
         elif folded(name).startswith(RESERVED_PREFIX):
             reserved = f"names that start with {RESERVED_PREFIX} are reserved"
-            problems.append(f"column {place + 1} is named {name!r}: {reserved}")
-        elif place in earlier:
-            first = earlier[place]
-            problems.append(f"columns {first + 1} and {place + 1} {_same(names[first], name)}")
+            problems.append(f"column {index + 1} is named {name!r}: {reserved}")
+        elif index in earlier:
+            first = earlier[index]
+            problems.append(f"columns {first + 1} and {index + 1} {_same(names[first], name)}")
     return problems
 
 
@@ -98,7 +98,7 @@ class RecordLayout:
 
 
 def unmatchable_names(pinned: Sequence[str]) -> list[str]:
-    """Why these names cannot be found by name in a header; empty if they can."""
+    """Why these names cannot be looked up in a header; empty if they can."""
     numbered = list(enumerate(pinned, 1))
     first = {name: number for number, name in reversed(numbered)}
     empty = [f"column {number} has an empty name" for number, name in numbered if not name]

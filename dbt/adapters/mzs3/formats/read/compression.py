@@ -1,8 +1,9 @@
-"""Decompressing objects; an error says what to do with the object."""
+"""How an object is compressed, and its decompressed text; an error says what to do with it."""
 
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import re
 import zlib
@@ -10,22 +11,19 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.read.encoding import (
+from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES
+from dbt.adapters.mzs3.formats.read.encoding import UTF_8, UTF_16, utf8_reader
+from dbt.adapters.mzs3.formats.read.format import StoredObject
+from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, HeaderProblem, ObjectError
+from dbt.adapters.mzs3.formats.read.signatures import (
     BZIP2,
     GZIP,
     LOOK_BYTES,
-    UTF_8,
-    UTF_16,
     ZSTD,
     compression_in,
     require_encoding,
     require_no_other_file,
     require_text,
-)
-from dbt.adapters.mzs3.formats.read.object_error import (
-    FIX_OBJECT,
-    HeaderProblem,
-    ObjectError,
 )
 from dbt.adapters.mzs3.formats.read.stream import RAW_READ_BYTES, ReadBytes, as_file
 
@@ -35,13 +33,13 @@ COMPRESSIONS = (BY_SUFFIX, NONE, GZIP, ZSTD, BZIP2)
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
-# libzstd's own limit, which Arrow lets nobody raise.
+# libzstd's own limit, which Arrow does not raise.
 _MOST_WINDOW_MB = 128
 _ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
 
 
 def compression_by_name(key: str, declared: str) -> str:
-    """How the object at `key` is compressed as far as its name tells, unless it is declared."""
+    """The declared compression, or the one that the name of the object at `key` says."""
     if declared != BY_SUFFIX:
         return declared
     name = key.lower()
@@ -49,11 +47,11 @@ def compression_by_name(key: str, declared: str) -> str:
 
 
 def compression_of(start: bytes, key: str, declared: str, encoding: str | None) -> str:
-    """How the object at `key` that has this start is compressed; the one decision of it.
+    """How the object at `key` that has this start is compressed.
 
-    By suffix, an object is what its first bytes say; where they say nothing, it has to be what its
-    name says. Raises ObjectError for one whose first bytes say something else than is declared:
-    by another option it can be read, so it is not skipped.
+    By suffix, the first bytes of an object decide; where they say nothing, its name does. Raises
+    ObjectError where the first bytes contradict a declared compression: another option can have
+    the object read, so it is not skipped.
     """
     found = None if _is_text(start, declared, encoding) else compression_in(start)
     expected = compression_by_name(key, declared)
@@ -67,10 +65,10 @@ def compression_of(start: bytes, key: str, declared: str, encoding: str | None) 
 
 
 def _is_text(start: bytes, declared: str, encoding: str | None) -> bool:
-    """Whether the first bytes are text whatever they say: only UTF-8 never begins like a file.
+    """Whether the first bytes are text though they may be the start of a compressed file.
 
-    Else nobody could have an object read whose text begins so. Of encodings that have ASCII's
-    characters, a text has no control characters, and what is compressed has some soon.
+    In another encoding than UTF-8 a text may start so. In one that has ASCII's characters, a text
+    has no control characters, and a compressed file soon has one.
     """
     if declared != NONE or encoding in (None, UTF_8):
         return False
@@ -80,17 +78,17 @@ def _is_text(start: bytes, declared: str, encoding: str | None) -> bool:
 def plain_reader(read: ReadBytes, key: str, declared: str, encoding: str | None) -> ReadBytes:
     """Reads the object's text, decompressed, in its own `encoding`; None as for `require_text`.
 
-    Raises ObjectError where the bytes are not what the compression makes, end early, or are
-    compressed in another way than is declared; HeaderProblem for what is no such text.
+    Raises ObjectError for an invalid or truncated stream, or another compression than is declared;
+    HeaderProblem where the text is none, or is in another encoding.
     """
-    start, read = _looked_at(read)
+    start, read = _peek(read)
     if _is_text(start, declared, encoding):
         require_encoding(start, encoding)
         return read
     kind = compression_of(start, key, declared, encoding)
     if kind != NONE:
         require_no_other_file(start)
-        start, read = _looked_at(_decompressed(read, kind, start))
+        start, read = _peek(_decompressed(read, kind, start))
         if (inner := compression_in(start)) is not None:
             problem = f"it is compressed twice, by {kind} and inside that by {inner}"
             raise HeaderProblem(problem, "Have it compressed once, then run again")
@@ -98,8 +96,22 @@ def plain_reader(read: ReadBytes, key: str, declared: str, encoding: str | None)
     return read
 
 
-def _looked_at(read: ReadBytes) -> tuple[bytes, ReadBytes]:
-    """The first bytes, and a function that reads these and those behind them."""
+def whole_text(stored: StoredObject, compression: str, encoding: str) -> bytes | None:
+    """The text of an object, as UTF-8; None if it is compressed. Raises ObjectError.
+
+    A compressed one is not read, as its text may be far larger than the object.
+    """
+    start = stored.part(0, min(LOOK_BYTES, stored.size))
+    if compression_of(start, stored.key, compression, encoding) != NONE:
+        return None
+    with contextlib.closing(stored.open()) as reader:
+        plain = plain_reader(reader.read, stored.key, compression, encoding)
+        read = utf8_reader(plain, encoding)
+        return b"".join(iter(lambda: read(BLOCK_BYTES), b""))
+
+
+def _peek(read: ReadBytes) -> tuple[bytes, ReadBytes]:
+    """The first bytes, and a function that reads from the first byte on."""
     start = b""
     while len(start) < LOOK_BYTES and (more := read(RAW_READ_BYTES)):
         start += more
@@ -114,9 +126,9 @@ def _looked_at(read: ReadBytes) -> tuple[bytes, ReadBytes]:
 
 
 def _decompressed(read: ReadBytes, kind: str, start: bytes) -> ReadBytes:
-    """Reads what is compressed so, and starts with these bytes. Raises ObjectError."""
-    # The compressed bytes may be in several parts, one after the other. Zeros behind a part are
-    # padding in gzip alone.
+    """Decompresses an object that starts with these bytes. Raises ObjectError."""
+    # There may be several compressed parts, one after the other. Zeros after a part are padding in
+    # gzip alone.
     decompress = _DECOMPRESSORS[kind](read)
 
     def checked(size: int) -> bytes:
@@ -135,7 +147,7 @@ def _problem(exc: Exception, kind: str, start: bytes) -> ObjectError:
         return ObjectError(f"its {kind} stream ends early", FIX_OBJECT)
     if kind == ZSTD and "too much memory" in text:
         window = _zstd_window_mb(start)
-        # Else it is a frame behind the first one, or behind one to be skipped.
+        # Else it is a later frame, or one after a skippable frame.
         needed = f"{window} MB" if window > _MOST_WINDOW_MB else f"more than {_MOST_WINDOW_MB} MB"
         return ObjectError(
             f"its zstd takes a window of {needed}, where {_MOST_WINDOW_MB} MB is the most",
@@ -149,9 +161,9 @@ def _problem(exc: Exception, kind: str, start: bytes) -> ObjectError:
 
 
 def _zstd_window_mb(start: bytes) -> int:
-    """How much of its text is held to decompress the zstd frame that starts so, 0 if none does.
+    """The window of the zstd frame that starts so, 0 if none does (RFC 8878, 3.1.1.1).
 
-    (RFC 8878, 3.1.1.1.) A frame of a single segment says its size instead.
+    A frame of a single segment says its size instead.
     """
     if not start.startswith(_ZSTD_FRAME):
         return 0
@@ -159,13 +171,13 @@ def _zstd_window_mb(start: bytes) -> int:
     if not descriptor & 0x20:
         base = 1 << 10 + (window >> 3)
         return (base + base // 8 * (window & 7)) >> 20
-    behind_dictionary = 5 + (0, 1, 2, 4)[descriptor & 3]
+    after_dictionary = 5 + (0, 1, 2, 4)[descriptor & 3]
     size = (1, 2, 4, 8)[descriptor >> 6]
-    return int.from_bytes(start[behind_dictionary:][:size], "little") >> 20
+    return int.from_bytes(start[after_dictionary:][:size], "little") >> 20
 
 
 def _bunzip2(read: ReadBytes) -> ReadBytes:
-    # By hand: Python's file ignores other bytes behind a stream, Arrow's fails at an empty one.
+    # By hand: Python's file ignores other bytes after a stream, Arrow's fails at an empty one.
     decoder: bz2.BZ2Decompressor | None = None
     held = b""
 

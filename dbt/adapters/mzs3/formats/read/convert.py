@@ -1,11 +1,11 @@
-"""Turns columns of text into a source's types, a whole column at a time, and finds bad values.
+"""Converts columns of text to a source's types, a whole column at a time, and finds bad values.
 
-This is for the types that pyarrow's CSV reader does not read as PostgreSQL does, and for what it
-refuses though PostgreSQL writes or reads it.
+These are the types that pyarrow's CSV reader does not read as PostgreSQL does, and the texts that
+it refuses though PostgreSQL writes or reads them.
 
-Whether a value is of its type never depends on the values beside it: where a column can be
-converted in two ways, the faster one accepts a subset of the other's texts, and gives the same
-values. Which texts are accepted stands in docs/inside/values.md, which tests read.
+Whether a value is of its type never depends on other values: where there are two ways to convert a
+column, the faster one accepts a subset of the other's texts, and gives the same values. Which
+texts are accepted stands in docs/inside/values.md, which tests read.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from dbt.adapters.mzs3.formats.read.columns import INTEGERS
 from dbt.adapters.mzs3.types.calendar import DAY, FIRST_DAY, HOUR, SECOND, day_number
 from dbt.adapters.mzs3.types.table import arrow_type
 
-# These, `_RARE` below and `_TIME` below have to agree: test_verdicts compares them.
+# These have to agree with `_RARE` and `_TIME` below: test_verdicts compares them.
 _DATE_REGEX = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _USUAL_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
 _TIMESTAMP_REGEX = rf"^(?:[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{_USUAL_TIME})$"
 _ZONE = re.compile(r":[0-9.]*(?:Z|[+-][0-9:]{2,5})\Z")
 _ZONED_REGEX = rf"^{_USUAL_TIME}(?:Z|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)$"
-# Zeros behind the microsecond, which pyarrow does not read.
-_MOST_USUAL = len("2024-01-05 10:30:15.123456")
+# Zeros after the microsecond, which pyarrow does not read.
+_LONGEST_USUAL = len("2024-01-05 10:30:15.123456")
 _ZEROS_REGEX = r"^([0-9-]{10}[ T][0-9:]{8}\.[0-9]{6})0+"
 _ZEROS = re.compile(_ZEROS_REGEX)
-# How long texts are that pyarrow reads as a timestamp though they have an hour alone, as in
-# `2024-01-05 10`, and with a zone; so is `2024-01-05 10:30+01`.
+# The lengths of texts such as `2024-01-05 10`, and of those with a zone, which pyarrow reads as a
+# timestamp though they have no minutes; `2024-01-05 10:30+01` is as long as one of those.
 _HOUR_LENGTHS = frozenset({13})
 _ZONED_HOUR_LENGTHS = frozenset({14, 16, 18})
-_EITHER_LENGTH = 19
+_AMBIGUOUS_LENGTH = 19
 _NO_MINUTES = r"^.{13}[^:]"
 
 # Python's \d has the digits of every script.
@@ -55,10 +55,10 @@ _RARE = re.compile(
 
 
 def require_year(times: pa.Array) -> None:
-    """Raise ValueError if there may be a year 0 in what pyarrow itself read from text.
+    """Raises ValueError if pyarrow may have read a year 0, which PostgreSQL does not have.
 
-    There is none in PostgreSQL. An instant within a day of it is refused too, as its zone may
-    have brought it there or away: the text shows, to `to_timestamp`.
+    It refuses an instant within a day of that year too, as a zone may have moved it there or away:
+    `to_timestamp` sees the text.
     """
     limit = FIRST_DAY if pa.types.is_date32(times.type) else (FIRST_DAY + 1) * DAY
     earliest = pc.min(times).value
@@ -80,7 +80,7 @@ def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
     An instant without a zone is in UTC. Raises ValueError, also for a zone in a `timestamp_ntz`.
     """
     _refuse_year_zero(text)
-    if (pc.max(pc.binary_length(text)).as_py() or 0) > _MOST_USUAL:
+    if (pc.max(pc.binary_length(text)).as_py() or 0) > _LONGEST_USUAL:
         text = _without_zeros(text)
     cast_local = partial(_cast_local, kind=kind)
     if kind.tz is None:
@@ -96,17 +96,19 @@ def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
 def to_timestamp_at_once(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """As `to_timestamp`, and far faster; ValueError also for what that one might read.
 
-    It reads what pyarrow does, all with a zone or none, but for an hour without minutes. Zeros
-    behind the microsecond, which some writers put behind every value, are cut before.
+    It reads the texts that pyarrow reads, all with a zone or none, but no hour without minutes.
+    Zeros after the microsecond, which some writers add to every value, are cut off before.
     """
-    # The first one tells how to try: to fail, pyarrow takes 20 times as long as to read.
+    # The first value shows what to try: pyarrow takes 20 times as long to fail as to read.
     first = pc.first(text).as_py() or ""
     zoned = kind.tz is not None and _ZONE.search(first)
     if _ZEROS.match(first):
         text = _without_zeros(text)
     lengths = set(pc.unique(pc.binary_length(text)).to_pylist())
     if not lengths.isdisjoint(_ZONED_HOUR_LENGTHS if zoned else _HOUR_LENGTHS) or (
-        zoned and _EITHER_LENGTH in lengths and _any(pc.match_substring_regex(text, _NO_MINUTES))
+        zoned
+        and _AMBIGUOUS_LENGTH in lengths
+        and _any(pc.match_substring_regex(text, _NO_MINUTES))
     ):
         raise ValueError("an hour without minutes")
     times = pc.cast(text, kind) if zoned else _cast_local(text, kind)
@@ -123,7 +125,7 @@ def _cast_local(text: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _refuse_year_zero(text: pa.Array) -> None:
-    # Of years in four digits, which pyarrow reads; `_day` sees to the others.
+    # Years of four digits, which pyarrow reads; `_day` refuses others.
     if _any(pc.starts_with(text, "0000-")):
         raise ValueError("there is no year 0")
 
@@ -166,26 +168,26 @@ def _any(holds: pa.Array) -> bool:
     return bool(pc.any(holds).as_py())
 
 
-# pyarrow reckons modulo 2**128, or 2**256 in a decimal256, and does not look for overflow: it
+# pyarrow computes modulo 2**128, or 2**256 in a decimal256, and does not check for overflow: it
 # reads 400000000000000000000 as a decimal(38,18) of 59717633079061536536.625392568231788544.
-# Below these many digits nothing overflows: 10**38 < 2**127 and 10**76 < 2**255.
+# With no more digits than these nothing overflows: 10**38 < 2**127 and 10**76 < 2**255.
 _DECIMAL_DIGITS = 38
 WIDE_DIGITS = 76
 
-# What a decimal256 of any scale to 38 holds. The number is reckoned as an integer of, at most,
-# its digits before the point, the exponent and the scale: 38 + 38, and 9 + 29 + 38.
+# Numbers that a decimal256 of any scale to 38 holds. pyarrow computes with an integer that has at
+# most the digits before the point, the exponent and the scale: 38 + 38, and 9 + 29 + 38.
 _USUAL_DECIMAL_REGEX = (
     r"^[+-]?(?:[0-9]{0,38}(?:\.[0-9]{0,38})?"
     r"|[0-9]{0,9}(?:\.[0-9]{0,18})?[eE][+-]?0*[0-2]?[0-9])$"
 )
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
-# A number too large comes back as infinity, one too small as zero, and `nan(1)` as NaN.
+# pyarrow makes infinity of a number too large, zero of one too small, and NaN of `nan(1)`.
 _SPECIAL_FLOAT_REGEX = r"(?i)^[+-]?(?:inf(?:inity)?|nan|[0.]+(?:e[+-]?[0-9]+)?)$"
 
 
 def _spellings(*words: str) -> list[str]:
-    """Each word in lower and upper case and capitalised: what CSV files have."""
+    """Each word in lower and upper case and capitalised, as CSV files have them."""
     return sorted({form for w in words for form in (w, w.upper(), w.capitalize())})
 
 
@@ -193,7 +195,7 @@ TRUE_VALUES = _spellings("t", "true", "y", "yes", "on", "1")
 FALSE_VALUES = _spellings("f", "false", "n", "no", "off", "0")
 
 _BINARY = r"^\\x(?:[0-9A-Fa-f]{2})*$"
-# What matches these converts, and nearly all values match.
+# Values that match convert, and nearly all values match.
 _MONTH_AND_DAY = r"-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
 _DATE = rf"^[12][0-9]{{3}}{_MONTH_AND_DAY}"
 _TIME = r"[ T](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
@@ -211,7 +213,7 @@ _GOOD = {
     "binary": _BINARY,
 }
 
-# What does not match these does not convert. Other values are tried, each distinct one once.
+# Values that do not match do not convert. Others are tried, each distinct one once.
 _POSSIBLE_DATE = r"[0-9]{4,7}-[0-9]{2}-[0-9]{2}.*"
 _POSSIBLE_NUMBER = r"[+-]?[.0-9]+(?:[eE][+-]?[0-9]+)?"
 _POSSIBLE_FLOAT = rf"(?:{_POSSIBLE_NUMBER}|[+-]?(?:inf.*|nan.*|INF.*|NAN.*|[IiNn].*))"
@@ -229,16 +231,16 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Exact decimals from `12.30`, `.5`, `+7`, `1.2e3`; NULL stays NULL.
 
     Raises ValueError for a number with more digits before the point than precision less scale,
-    for one with a digit other than 0 behind the scale, which PostgreSQL would round, and for
-    `NaN` and `Infinity`, which no decimal of Spark's holds.
+    for one with a digit other than 0 after the scale, which PostgreSQL would round, and for `NaN`
+    and `Infinity`, which are no decimals to Spark.
     """
     longest = pc.max(pc.binary_length(text)).as_py() or 0
     buffer = text.buffers()[2]
     data = b"" if buffer is None else buffer.to_pybytes()
-    # Perhaps there is one only beside this slice of the texts.
+    # The buffer may have an exponent outside of this slice of the texts.
     if b"e" not in data and b"E" not in data:
-        # Without an exponent a text of n characters is less than 10**n, and reckoned with as an
-        # integer of at most n digits and the scale.
+        # Without an exponent a text of n characters is less than 10**n, and pyarrow computes with
+        # an integer of at most n digits and the scale.
         if longest <= _DECIMAL_DIGITS - kind.scale:
             return pc.cast(text, kind)
         if longest <= WIDE_DIGITS - kind.scale:
@@ -248,7 +250,7 @@ def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def through_wide(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Texts or numbers as decimals, by way of one with more digits that can't overflow."""
+    """Texts or numbers as decimals, by way of a wider decimal that can't overflow."""
     # The second cast checks the precision.
     return pc.cast(pc.cast(values, pa.decimal256(WIDE_DIGITS, kind.scale)), kind)
 
@@ -258,7 +260,7 @@ def _read_decimal(text: str, kind: pa.DataType) -> decimal.Decimal:
         raise ValueError("not a decimal")
     exact = decimal.Context(prec=kind.precision, traps=[decimal.InvalidOperation, decimal.Inexact])
     try:
-        # The constructor keeps every digit; to quantize is to check precision and scale.
+        # The constructor keeps every digit; `quantize` checks precision and scale.
         number = decimal.Decimal(text, exact)
         return number.quantize(decimal.Decimal(1).scaleb(-kind.scale, exact), context=exact)
     except decimal.DecimalException as exc:
@@ -268,8 +270,8 @@ def _read_decimal(text: str, kind: pa.DataType) -> decimal.Decimal:
 def to_float(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """The nearest floating-point numbers; `NaN`, `inf` and `Infinity` in any case.
 
-    Raises ValueError for a number out of range as PostgreSQL does: too large for the type, or
-    not 0 but too small to be told from it. NULL stays NULL.
+    Raises ValueError for a number out of range as PostgreSQL does: too large for the type, or not
+    0 but so small that it would become 0. NULL stays NULL.
     """
     values = pc.cast(text, kind)
     special = is_special(values)
@@ -281,7 +283,7 @@ def to_float(text: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def is_special(values: pa.Array) -> pa.Array:
-    """Which values pyarrow may have made of something else: infinities, NaN and zeros."""
+    """Which values pyarrow may have made of other texts: infinities, NaN and zeros."""
     return pc.or_(pc.invert(pc.is_finite(values)), pc.equal(values, pa.scalar(0, values.type)))
 
 
@@ -324,7 +326,7 @@ def _to_binary(text: pa.Array, _: pa.DataType) -> pa.Array:
 
 
 def _require(holds: pa.Array) -> None:
-    # NULL says nothing about a value; an empty or all-NULL column has nothing wrong.
+    # A NULL is not a bad value, nor is there one in an empty column.
     if pc.all(holds, min_count=0).as_py() is False:
         raise ValueError("a value is not of the column's type")
 
@@ -347,7 +349,7 @@ _CONVERTERS: dict[str, _Converter] = {
 
 
 def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | None]:
-    """The column with NULL for values that are not of the type, and a mask of those, if any."""
+    """The column with NULL for values that are not of the type, and a mask of these, if any."""
     with contextlib.suppress(ValueError):
         return convert(text, data_type), None
     sure = pc.match_substring_regex(text, sure_pattern(data_type))
@@ -376,7 +378,7 @@ def sure_pattern(data_type: str) -> str:
 
 
 def _converted(values: pa.Array, data_type: str) -> pa.Array:
-    """The values, NULL for those that do not convert; by halving: few are bad, or few distinct."""
+    """The values, NULL for bad ones, which it finds by halving: few are bad, or few distinct."""
     with contextlib.suppress(ValueError):
         return convert(values, data_type)
     if len(values) <= 1:

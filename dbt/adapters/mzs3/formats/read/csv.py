@@ -1,7 +1,7 @@
 """CSV as a format of objects: chunks of text, decoded to Arrow batches; each record has a place.
 
-pyarrow reads, and what it lets pass is checked. Every pass is over whole columns; records are
-looked at one by one only where they are wrong, for what to say of them.
+pyarrow reads them, and what it lets pass is checked. Every pass is over whole columns; only bad
+records are read one by one, for their messages.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import (
     BLOCK_BYTES,
+    BOM,
     Chunk,
     Chunks,
     RecordTooLarge,
@@ -23,7 +24,7 @@ from dbt.adapters.mzs3.formats.read.chunks import (
     parse,
 )
 from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, RecordLayout
-from dbt.adapters.mzs3.formats.read.compression import plain_reader
+from dbt.adapters.mzs3.formats.read.compression import plain_reader, whole_text
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good, is_special, require_year
 from dbt.adapters.mzs3.formats.read.encoding import invalid_utf8, utf8_reader, width_in
 from dbt.adapters.mzs3.formats.read.format import (
@@ -36,30 +37,17 @@ from dbt.adapters.mzs3.formats.read.format import (
     raw_text,
     rest_rejected,
 )
-from dbt.adapters.mzs3.formats.read.joined import joined_objects
-from dbt.adapters.mzs3.formats.read.object_error import (
-    FIX_OBJECT,
-    ObjectError,
-    not_of_type,
-    shown,
-)
-from dbt.adapters.mzs3.formats.read.records import (
-    Cut,
-    MalformedRecord,
-    cut_records,
-    first_record,
-    malformed_header,
-    split_header,
-    without_header,
-)
+from dbt.adapters.mzs3.formats.read.header import malformed_header, split_header, without_header
+from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, ObjectError, not_of_type, shown
+from dbt.adapters.mzs3.formats.read.records import Cut, MalformedRecord, cut_records, first_record
 from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.types.table import arrow_type
 
 FIRST_READ_BYTES = 64 * 1024
 
-# pyarrow's reader takes decimals out of range for other numbers, and an hour without minutes for
-# a timestamp, and does not know binary.
+# pyarrow's reader makes other numbers of decimals out of range, and a timestamp of an hour without
+# minutes, and does not know binary.
 _ALWAYS_AS_TEXT = ("binary", "decimal", "timestamp")
 
 
@@ -124,30 +112,51 @@ class _ObjectDecoder:
                 yield rest_rejected(large, decoder.columns, object_format.reading.encoding)
 
     def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
-        """See `ObjectDecoder`: where each object is right, so are all of them joined."""
-        object_format, width = self.object_format, len(self.decoder.columns)
-        joined = joined_objects(
-            objects,
-            self.header,
-            width,
-            object_format.dialect,
-            object_format.compression,
-            object_format.reading,
-        )
-        if joined is None:
-            return None
-        batch = self.decoder.all_good(joined.data, joined.layout)
-        if batch is None or batch.num_rows != sum(joined.counts):
-            return None
-        return batch, joined.counts
+        """See `ObjectDecoder`; all objects as one text, as parsing many takes far longer.
+
+        Each object's records end with a newline, and outside quotes: so a record is as right or
+        wrong in the joined text as it is in its object.
+        """
+        object_format = self.object_format
+        reading, dialect = object_format.reading, object_format.dialect
+        in_order = RecordLayout.in_order(len(self.decoder.columns))
+        layout: RecordLayout | None = None
+        known_header = b""  # most objects have the same bytes: compare their names only once
+        texts: list[bytes] = []
+        counts: list[int] = []
+        for stored in objects:
+            try:
+                text = whole_text(stored, object_format.compression, reading.encoding)
+                if text is None:
+                    return None
+                text = text.removeprefix(BOM)
+                if known_header and text.startswith(known_header):
+                    text = text[len(known_header) :]
+                elif text and self.header is not None:
+                    chunk = Chunk(text, 0, 1)
+                    own, rest = without_header(chunk, self.header, dialect, reading)
+                    if layout not in (None, own):
+                        return None
+                    start = text[: len(text) - len(rest.data)]
+                    # Without its newline it may be only the start of another header.
+                    known_header = start if start.endswith(b"\n") else b""
+                    layout, text = own, rest.data
+            except ObjectError:
+                return None
+            if (count := _count_records(text, dialect)) is None:
+                return None
+            texts.append(text if text.endswith(b"\n") or not text else text + b"\n")
+            counts.append(count)
+        batch = self.decoder.all_good(b"".join(texts), layout or in_order)
+        return None if batch is None or batch.num_rows != sum(counts) else (batch, counts)
 
 
 class Decoder:
     """Decodes chunks of one source's objects to batches of its columns, in order.
 
     A field that is the dialect's NULL text and not quoted is NULL; `""` is the empty string.
-    Keep one for all objects of a task: it learns which columns pyarrow's reader cannot read by
-    itself, and whether to expect records that are not right.
+    Keep one for all objects of a task: it learns which columns pyarrow's reader can't read, and
+    whether to expect bad records.
     """
 
     def __init__(self, columns: tuple[Column, ...], dialect: CsvDialect, reading: Reading) -> None:
@@ -155,7 +164,7 @@ class Decoder:
         self._dialect = dialect
         self._reading = reading
         self._all_text = [pa.string()] * len(columns)
-        # Columns read as text and converted by us.
+        # Columns that pyarrow reads as text, for `convert`.
         self._as_text = frozenset(
             i for i, c in enumerate(columns) if c.data_type.startswith(_ALWAYS_AS_TEXT)
         )
@@ -165,27 +174,27 @@ class Decoder:
     def decode(self, chunk: Chunk, layout: RecordLayout) -> Records:
         """The chunk's records: the good ones converted, and the rejected ones; and their length.
 
-        Where bad records are not rejected, raises ObjectError for the first one. Where they are,
-        a record of which the end is not in the chunk is left, unless nothing follows the chunk.
+        Raises ObjectError for the first bad record unless such records are rejected: then a record
+        whose end is not in the chunk is left, except in the last chunk.
         """
         batch = self.all_good(chunk.data, layout)
         if batch is not None:
             return Records(batch, batch.num_rows, length=len(chunk.data))
         decoded = self._sift(chunk, layout)
-        # One chunk with bad records is seldom alone: the next is not tried in vain.
+        # After a chunk with bad records, others mostly follow: do not try them in vain.
         self._expects_rejects = bool(decoded.rejects)
         return decoded
 
     def all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
-        """The records if all of them are right; None else, and where one is expected not to be."""
+        """The records if all of them are good; None if one is bad, or expected to be."""
         if self._expects_rejects or not is_plain(
             data, self._dialect, one_column=layout.width == 1
         ):
             return None
         if len(layout.fields) < layout.width and invalid_utf8(data):
-            return None  # of the fields that are left out pyarrow would not see it
+            return None  # pyarrow would not see it in fields that are left out
         # pyarrow's reader takes 0xff for a number, PostgreSQL's COPY does not.
-        # Most data has no such letter, and one byte is found far faster than two.
+        # Most data has no such letter, and a search for one byte is far faster than for two.
         perhaps_hex = any(x in data and b"0" + x in data for x in (b"x", b"X"))
         as_text = (self._as_text | self._integers) if perhaps_hex else self._as_text
         types = [
@@ -195,7 +204,7 @@ class Decoder:
         with contextlib.suppress(ValueError):
             arrays = parse(data, layout, types, self._dialect).columns
             return self._batch(
-                convert(array, column.data_type) if index in as_text else _certain(array)
+                convert(array, column.data_type) if index in as_text else _require_certain(array)
                 for index, (array, column) in enumerate(zip(arrays, self.columns, strict=True))
             )
         with contextlib.suppress(ValueError):
@@ -203,7 +212,7 @@ class Decoder:
         return None
 
     def _sift(self, chunk: Chunk, layout: RecordLayout) -> Records:
-        """The chunk's records, of which some are perhaps not right."""
+        """The chunk's records, of which some may be bad."""
         last = chunk.last or not self._reading.rejects
         cut = cut_records(chunk.data, self._dialect, last=last, blank_is_wrong=layout.width > 1)
         numbers = _without(range(len(cut.starts)), cut.malformed)
@@ -218,30 +227,30 @@ class Decoder:
         numbers = _without(numbers, ragged)
         arrays, values = self._convert(text, numbers)
         bad = {**dict.fromkeys(cut.malformed | ragged), **values}
-        rejects = self._described(chunk, layout, cut, bad)
+        rejects = self._describe(chunk, layout, cut, bad)
         if bad and not self._reading.rejects:
             first = next(rejects)
-            # Of other records no column's type is to blame.
+            # In other records no column's type is to blame.
             advice = "; or declare the column as a string" if first.number in values else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
         good = pa.array(_without(numbers, values), pa.int64())
         return Records(self._batch(arrays), len(cut.starts), good, tuple(rejects), cut.end)
 
     def _learn(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch:
-        """The records, by converting each column from text; remembers which need that."""
+        """The records, each column converted from text; remembers the columns that need it."""
         text = parse(data, layout, self._all_text, self._dialect).columns
         batch = self._batch(map(convert, text, [column.data_type for column in self.columns]))
         for index, (array, column) in enumerate(zip(text, self.columns, strict=True)):
             if index in self._as_text:
                 continue
             try:
-                _certain(pc.cast(array, arrow_type(column.data_type)))
+                _require_certain(pc.cast(array, arrow_type(column.data_type)))
             except ValueError:
                 self._as_text |= {index}
         return batch
 
     def _text_columns(self, data: bytes, layout: RecordLayout) -> tuple[list[pa.Array], list[int]]:
-        """The columns as text, and the numbers of the records that have not as many fields."""
+        """The columns as text, and the numbers of the records with another number of fields."""
         if not data:
             return [pa.array([], kind) for kind in self._all_text], []
         ragged: list[int] = []
@@ -250,7 +259,7 @@ class Decoder:
     def _convert(
         self, text: Sequence[pa.Array], numbers: Sequence[int]
     ) -> tuple[list[pa.Array], dict[int, tuple[str, str]]]:
-        """The columns of the good rows; of each bad row the first bad column, and its error."""
+        """The columns of the good rows; and each bad row's first bad column with its error."""
         arrays: list[pa.Array] = []
         values: dict[int, tuple[str, str]] = {}
         any_bad: pa.Array | None = None
@@ -270,7 +279,7 @@ class Decoder:
             arrays = [array.filter(good) for array in arrays]
         return arrays, values
 
-    def _described(
+    def _describe(
         self, chunk: Chunk, layout: RecordLayout, cut: Cut, bad: dict[int, tuple[str, str] | None]
     ) -> Iterator[Reject]:
         """The bad records, in their order; `bad` has the column and the error where known."""
@@ -286,7 +295,7 @@ class Decoder:
             yield Reject(number, line, byte, kept, name, error)
 
     def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str]:
-        """The column that is wrong, if it is one, and what is wrong."""
+        """The bad column, if a single one is, and what is wrong."""
         try:
             fields, _ = first_record(raw, self._dialect, self._reading.encoding)
         except MalformedRecord as malformed:
@@ -294,15 +303,15 @@ class Decoder:
             return names.get(malformed.number - 1), str(malformed)
         if len(fields) != layout.width:
             return None, f"expected {counted(layout.width, 'column')}, got {len(fields)}"
-        # It is right by itself: pyarrow's reader and this one disagree.
+        # It is good by itself: pyarrow's reader and this one disagree.
         return None, "the record could not be read"
 
     def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self.columns])
 
 
-def _certain(array: pa.Array) -> pa.Array:
-    """The array. Raises ValueError for what pyarrow also makes of text that PostgreSQL refuses."""
+def _require_certain(array: pa.Array) -> pa.Array:
+    """The array. Raises ValueError if pyarrow may have made it of text that PostgreSQL refuses."""
     if pa.types.is_date32(array.type):
         require_year(array)
     if pa.types.is_floating(array.type) and pc.any(is_special(array)).as_py():
@@ -312,3 +321,17 @@ def _certain(array: pa.Array) -> pa.Array:
 
 def _without(numbers: Sequence[int], left_out: Collection[int]) -> Sequence[int]:
     return [n for n in numbers if n not in left_out] if left_out else numbers
+
+
+def _count_records(text: bytes, dialect: CsvDialect) -> int | None:
+    """How many records there are if all are good; None if the last one has no proper end."""
+    quote = dialect.quote.encode()
+    outside = text
+    if quote and quote in text:
+        pieces = text.split(quote)
+        if len(pieces) % 2 == 0:
+            return None
+        outside = b"".join(pieces[::2])
+    if text.endswith(b"\r"):
+        return None
+    return outside.count(b"\n") + (not text.endswith(b"\n") if text else 0)

@@ -1,4 +1,4 @@
-"""What a format of source objects has to do, and the options and records of reading."""
+"""The interface of a format of source objects, and the options and records of reading."""
 
 from __future__ import annotations
 
@@ -27,15 +27,11 @@ MAX_RAW_BYTES = 1024 * 1024
 """How much of a rejected record is kept as its raw text."""
 
 
-def _encoding(value: object) -> str:
-    return canonical_encoding(str(value))
-
-
 @dataclass(frozen=True)
 class Reading:
     """How objects are read, and what is done with those that are not as declared.
 
-    `max_rejects` is for one run, None for any number; `encoding` a name that `codecs` gives.
+    `max_rejects` is for one run, None for any number; `encoding` is a canonical name of `codecs`.
     """
 
     header_match: str = option(choice(HEADER_MATCHES), EXACT)
@@ -50,7 +46,13 @@ class Reading:
     max_rejects: int | None = option(whole_number(0), None, formats=(CSV, JSONL))
     """With `on_bad_row: reject`: a run with more rejects than this fails, and commits nothing. 0
     or more."""
-    encoding: str = option(_encoding, UTF_8, formats=(CSV,), pinned=True, after="null")
+    encoding: str = option(
+        lambda value: canonical_encoding(str(value)),
+        UTF_8,
+        formats=(CSV,),
+        pinned=True,
+        after="null",
+    )
     """UTF-8, UTF-16, or one of Python's codecs that has ASCII's characters at ASCII's bytes."""
 
     @property
@@ -84,11 +86,11 @@ class StoredObject(Protocol):
 
 @dataclass(frozen=True)
 class RecordField:
-    """A field of an object's records; `words` is its type as messages call it.
+    """A field of an object's records; `words` is its type in messages.
 
-    `own` is the type of columns that has just the same values, `void` for a field that is always
-    NULL, None if no column can have its values. `also` are types, without their parameters, that
-    such a field can be read as beside those of `own`.
+    `own` is the column type that has exactly its values, `void` for a field that is always NULL,
+    None if no column can have them. `also` are further types, without parameters, that the field
+    can be read as.
     """
 
     name: str
@@ -99,7 +101,7 @@ class RecordField:
 
 @dataclass(frozen=True)
 class Reject:
-    """A record that is not right: its number among `Records`, from 0, its place, what is wrong."""
+    """A bad record: its number among `Records`, from 0, where it is, and what is wrong."""
 
     number: int
     line: int
@@ -123,8 +125,8 @@ def raw_text(raw: bytes, encoding: str) -> str:
 class Records:
     """The next `count` records of an object: good ones as rows of `batch`, and rejects.
 
-    `numbers` are those of the good ones among all of these, from 0; None if all are good.
-    `length` is that of a chunk of CSV to the end of these; the rest is for the next chunk.
+    `numbers` are the numbers of the good ones, from 0; None if all are good. `length` is, for CSV,
+    how much of the chunk these are; the rest is for the next chunk.
     """
 
     batch: pa.RecordBatch
@@ -135,7 +137,7 @@ class Records:
 
 
 def rest_rejected(large: RecordTooLarge, columns: Sequence[Column], encoding: str) -> Records:
-    """One reject for a record too large to be held, and all that follows it in its object."""
+    """One reject for a record that is too large for the memory, and the rest of its object."""
     assert large.line is not None and large.byte is not None
     arrays = [pa.array([], arrow_type(column.data_type)) for column in columns]
     no_rows = pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
@@ -153,16 +155,16 @@ class ObjectDecoder(Protocol):
     """
 
     def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
-        """The records of one object. Without an error it was read to its end.
+        """The records of one object, to its end.
 
-        Raises HeaderProblem, before the first record, for a header that is not right: malformed,
-        with other names, or with types that can't be read; ObjectError for anything else.
+        Raises HeaderProblem, before the first record, for a header that is malformed, has other
+        names, or types that can't be read; ObjectError for anything else.
         """
 
     def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
         """All records of small objects as one batch, and how many each object has.
 
-        None where they have to be read one by one, as anything may be wrong with one of them.
+        None if they have to be read one by one, as one of them may have a problem.
         """
 
 

@@ -1,8 +1,8 @@
 """Chunks of whole lines of JSON as columns, read by pyarrow; what it lets pass is checked.
 
-pyarrow's reader does not look at where lines end, takes NaN for JSON, ends at a NUL byte, does
-not check UTF-8, reads numbers out of range as others, and tells no missing key from a NULL. As
-decimals it reads numbers modulo a power of 2, and what is far behind the point from anywhere.
+pyarrow's reader ignores where lines end, takes NaN for JSON, ends at a NUL byte, does not check
+UTF-8, makes other numbers of those out of range, and treats a missing key as a NULL. It reads
+decimals modulo a power of 2, and digits far after the point from anywhere.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pyarrow import json
 from dbt.adapters.mzs3.formats.read.convert import WIDE_DIGITS, is_special
 from dbt.adapters.mzs3.formats.read.encoding import invalid_utf8
 
-# In a line that is one or more whole objects no other begins that ends in another line.
+# In a line of one or more whole objects no object begins that ends in another line.
 _LINE = r"[ \t\r]*(?:\{[^\n]*\}[ \t\r]*)?"
 _LINES = rf"\A(?:{_LINE}\n)*(?:{_LINE})?\z"
 _RECORD = re.compile(rb"^[ \t\r]*\{", re.MULTILINE)
 _NO_NUMBER = re.compile(rb"[:,\[][ \t\r]*-?(?:NaN|Inf(?:inity)?)[ \t\r]*[,}\]]")
-# What may be too small for the type, and so be read as 0; nearly no other number is so written.
+# Numbers that may be too small for the type, and so become 0; few others match.
 _TINY = {
     kind: re.compile(rb":[ \t\r]*-?(?:[0-9][0-9.]*[eE]-0*(?:%b)|0\.0{%d})" % far)
     for kind, far in {
@@ -31,23 +31,23 @@ _TINY = {
         pa.float64(): (rb"[1-9][0-9]{2}", 100),
     }.items()
 }
-# What would have to lose more digits than a decimal has: pyarrow divides by a power of ten that
-# is in no table, and may crash. Also in a string, and with escapes, as it reads those as decimals.
-_FAR_BEHIND_POINT = (
+# Numbers that would lose more digits than a decimal has: pyarrow divides by a power of ten that is
+# in no table, and may crash. Also in strings and with escapes, as it reads those as decimals too.
+_FAR_AFTER_POINT = (
     r':[ \t\r]*(?:-?[0-9.]+[eE]-0*[1-9][0-9]|"[+-]?[0-9.]+[eE]-[0-9]+"|"?[+-]?[0-9.]{40})'
     r"|\\u00(?:2[dDeE]|3[0-9]|[46]5)"
 )
-# A NULL behind a key whose end is not an escaped quote.
+# A NULL after a key whose end is not an escaped quote.
 _NULL = re.compile(rb'(?<!\\)"[ \t\r]*:[ \t\r]*null')
 _BRACKET = re.compile(rb"[][{}]")
 _ESCAPES = {b"\\": b"\\\\", b'"': b'\\"', b"\t": b"\\t", b"\r": b"\\r"}
-# How many objects and arrays may be inside each other.
+# How deeply objects and arrays may be nested.
 _DEPTH = 16
 _STAND_INS = {pa.string(): b'""', pa.bool_(): b"false"}
 
 
 def _nested() -> re.Pattern[bytes]:
-    """A pattern of a value that is an object or an array, where brackets are no strings'."""
+    """A pattern of a value that is an object or an array, in data without brackets in strings."""
     others = rb"[^][{}]*"
     value = rb"[\[{]%b[\]}]" % others
     for _ in range(_DEPTH - 1):
@@ -63,23 +63,23 @@ def read_lines(
 ) -> list[pa.Array] | None:
     """The values of these keys; None if the lines are to be read one by one.
 
-    `others` allows keys beside these, `nested` objects and arrays in place of strings: their
-    text. Never gives a value that is not just that of the line, or a value for a key that a line
-    does not have; what it does not read is not always wrong.
+    `others` allows keys beside these, `nested` objects and arrays in place of strings: their text.
+    Every value is exactly the line's, and every key is there; lines for which the answer is None
+    may be good too.
     """
     if not _is_plain(data):
         return None
-    if any(map(pa.types.is_decimal, types.values())) and _matches(data, _FAR_BEHIND_POINT):
+    if any(map(pa.types.is_decimal, types.values())) and _matches(data, _FAR_AFTER_POINT):
         return None
     try:
         if nested:
-            _read(data, {}, "ignore")  # or what is in them would not be looked at
+            _read(data, {}, "ignore")  # it checks the nested values
             data = with_texts(data)
         arrays = _read(data, types, "ignore" if others else "error")
         for array in arrays:
             _require_exact(array, data)
         arrays = [
-            # This checks the precision.
+            # The cast checks the precision.
             pc.cast(array, kind) if pa.types.is_decimal(kind) else array
             for array, kind in zip(arrays, types.values(), strict=True)
         ]
@@ -91,10 +91,7 @@ def read_lines(
 
 
 def with_texts(data: bytes) -> bytes:
-    """The lines, which are valid, with each object and array that is a value as a string.
-
-    Those that are nested very deeply stay as they are.
-    """
+    """Valid lines, with each object and array that is a value as a string; not very deep ones."""
     spans = [found.span(1) for found in _NESTED.finditer(_without_brackets_in_strings(data))]
     starts, ends = [start for start, _ in spans], [end for _, end in spans]
     around = map(slice, [0, *ends], [*starts, len(data)])
@@ -108,7 +105,7 @@ def with_texts(data: bytes) -> bytes:
 
 
 def _without_brackets_in_strings(data: bytes) -> bytes:
-    """Valid lines of the same length, whose brackets are all those of objects and arrays."""
+    """Valid lines of the same length, without brackets in strings."""
     if b"\\" in data:
         data = data.replace(b"\\\\", b"__").replace(b'\\"', b"__")
     pieces = data.split(b'"')
@@ -153,7 +150,7 @@ def _read(data: bytes, types: Mapping[str, pa.DataType], unexpected: str) -> lis
 def _read_as(kind: pa.DataType) -> pa.DataType:
     """The type itself, or a decimal so narrow for its 256 bits that no number overflows.
 
-    The reader counts a number's digits, and then those behind the point are put to it.
+    The reader counts a number's digits, and then appends those of the scale.
     """
     if pa.types.is_decimal(kind):
         return pa.decimal256(WIDE_DIGITS - kind.scale, kind.scale)
@@ -174,14 +171,14 @@ def _require_exact(array: pa.Array, data: bytes) -> None:
 
 
 def _all_there(data: bytes, types: Mapping[str, pa.DataType], arrays: Sequence[pa.Array]) -> bool:
-    """Whether each NULL is one in the text, and no key that is missing.
+    """Whether each NULL is in the text, and no key is missing.
 
-    Reads again with each NULL replaced by a value: what is NULL then was not there.
+    Reads again with each NULL replaced by a value: a key that is NULL then is missing.
     """
     pairs = zip(types.items(), arrays, strict=True)
     sought = {name: kind for (name, kind), array in pairs if array.null_count}
     if any(name.startswith(":") for name in sought):
-        # What is replaced in a string is at its start, as in ":null", and it begins so then.
+        # Inside a string only the start is ever replaced, as in ":null": it begins with ":".
         return False
     for stand_in in {_stand_in(kind) for kind in sought.values()}:
         same = {name: kind for name, kind in sought.items() if _stand_in(kind) == stand_in}

@@ -1,7 +1,6 @@
 """JSON lines as a format of objects: each line is a record, whose keys are the columns' names.
 
-pyarrow reads what it reads exactly, a chunk at a time; any other chunk is read line by line, by
-`RecordReader`, the judge of what a line means.
+pyarrow reads the chunks that it reads exactly; `read_record` reads any other chunk line by line.
 """
 
 from __future__ import annotations
@@ -15,15 +14,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.formats.read.chunks import (
-    BLOCK_BYTES,
-    BOM,
-    Chunk,
-    Chunks,
-    RecordTooLarge,
-)
+from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, BOM, Chunk, Chunks, RecordTooLarge
 from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column
-from dbt.adapters.mzs3.formats.read.compression import plain_reader
+from dbt.adapters.mzs3.formats.read.compression import plain_reader, whole_text
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8
 from dbt.adapters.mzs3.formats.read.format import (
@@ -37,7 +30,7 @@ from dbt.adapters.mzs3.formats.read.format import (
     raw_text,
     rest_rejected,
 )
-from dbt.adapters.mzs3.formats.read.joined import whole_text
+from dbt.adapters.mzs3.formats.read.header import malformed_header, name_difference
 from dbt.adapters.mzs3.formats.read.json_chunks import read_lines
 from dbt.adapters.mzs3.formats.read.object_error import (
     FIX_OBJECT,
@@ -46,7 +39,6 @@ from dbt.adapters.mzs3.formats.read.object_error import (
     not_of_type,
     shown,
 )
-from dbt.adapters.mzs3.formats.read.records import malformed_header, name_difference
 from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.formats.read.typed import VOID
 from dbt.adapters.mzs3.types.table import arrow_type
@@ -57,103 +49,104 @@ _KIND_BY_START = {"n": NULL, "t": BOOLEAN, "f": BOOLEAN, '"': STRING, "{": OBJEC
 
 _OPENING = re.compile(r"[\x20\t\r]*\{[\x20\t\r]*")
 _COLON = re.compile(r"[\x20\t\r]*:[\x20\t\r]*")
-_BEHIND_VALUE = re.compile(r"[\x20\t\r]*([,}])[\x20\t\r]*")
-# Nearly all keys with their values: without escapes, and not nested.
+_AFTER_VALUE = re.compile(r"[\x20\t\r]*([,}])[\x20\t\r]*")
+# What nearly all keys and values match: without escapes, and not nested.
 _TEXT = r'"([^"\\\x00-\x1f]*)"'
 _NUMBER = r"(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 _PLAIN_PAIR = re.compile(
-    rf"{_TEXT}{_COLON.pattern}(?:{_TEXT}|{_NUMBER}|(true|false)|null){_BEHIND_VALUE.pattern}"
+    rf"{_TEXT}{_COLON.pattern}(?:{_TEXT}|{_NUMBER}|(true|false)|null){_AFTER_VALUE.pattern}"
 )
-# An escape alone, or two that are one character; the group is half of such a pair.
+# An escape, or a surrogate pair of two; the group is half of such a pair.
 _ESCAPES = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F]..)|\\."
 )
 
 Value = tuple[str, str | None]
-"""A value's kind, and its text: of a string the text itself, else as it is in the line."""
+"""A value's kind, and its text: that of a string decoded, any other as it is in the line."""
 
 
 class MalformedLine(Exception):
     """What is wrong with a line that is not a record."""
 
 
-class RecordReader:
-    """Reads records, each from its line; made where it is used, as it can't travel."""
-
-    def __init__(self) -> None:
-        # A number stays the text that it is.
-        decoder = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_not_json)
-        self._decode = decoder.raw_decode
-
-    def __call__(self, raw: bytes) -> list[tuple[str, Value]]:
-        """The keys of the line's object in their order, even twice, each with its value.
-
-        Raises MalformedLine for what is not one JSON object as RFC 8259 has it, in UTF-8.
-        """
-        try:
-            text = raw.decode()
-        except UnicodeDecodeError as exc:
-            byte = raw[exc.start]
-            raise MalformedLine(f"the line is not valid UTF-8: byte 0x{byte:02x}") from None
-        try:
-            pairs = self._pairs(text)
-        except json.JSONDecodeError as exc:
-            raise _invalid(text, exc.pos) from None
-        except RecursionError:
-            raise MalformedLine("the line is nested too deeply to be read") from None
-        if "\\u" in text:
-            for escape in _ESCAPES.finditer(text):
-                if escape[1]:
-                    raise MalformedLine(f"the line has half of a surrogate pair, {escape[1]}")
-        return pairs
-
-    def _pairs(self, text: str) -> list[tuple[str, Value]]:
-        opening = _OPENING.match(text)
-        if opening is None:
-            found = shown(text.strip(" \t\r"))
-            raise MalformedLine(
-                f"the line is not a JSON object, which a line has from {{ to }}: {found}"
-            )
-        pairs: list[tuple[str, Value]] = []
-        position, mark = opening.end(), ","
-        if text.startswith("}", position):
-            behind = _behind(_BEHIND_VALUE, text, position)
-            position, mark = behind.end(), behind[1]
-        while mark == ",":
-            plain = _PLAIN_PAIR.match(text, position)
-            if plain is None:
-                pair, position = self._pair(text, position)
-                behind = _behind(_BEHIND_VALUE, text, position)
-                position, mark = behind.end(), behind[1]
-            else:
-                name, string, number, word, mark = plain.groups()
-                position = plain.end()
-                kind = STRING if string is not None else NUMBER if number else BOOLEAN
-                value = string if string is not None else number or word
-                pair = name, (kind if value is not None else NULL, value)
-            pairs.append(pair)
-        if position < len(text):
-            raise _invalid(text, position)
-        return pairs
-
-    def _pair(self, text: str, position: int) -> tuple[tuple[str, Value], int]:
-        """The key that starts there with its value, and where that ends."""
-        if not text.startswith('"', position):
-            raise _invalid(text, position)
-        name, position = self._decode(text, position)
-        position = _behind(_COLON, text, position).end()
-        value, end = self._decode(text, position)
-        kind = _KIND_BY_START.get(text[position], NUMBER)
-        if kind != STRING:
-            value = None if kind == NULL else text[position:end]
-        return (name, (kind, value)), end
-
-
-def _not_json(word: str) -> None:
+def _refuse_constant(word: str) -> None:
     raise MalformedLine(f"the line has {word}, which is not JSON")
 
 
-def _behind(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]:
+# Numbers stay texts.
+_decode = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=_refuse_constant
+).raw_decode
+
+
+def read_record(raw: bytes) -> list[tuple[str, Value]]:
+    """The keys of a line's object in their order, even twice, each with its value.
+
+    Raises MalformedLine for a line that is not one JSON object (RFC 8259) in UTF-8.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as exc:
+        byte = raw[exc.start]
+        raise MalformedLine(f"the line is not valid UTF-8: byte 0x{byte:02x}") from None
+    try:
+        pairs = _pairs(text)
+    except json.JSONDecodeError as exc:
+        raise _invalid(text, exc.pos) from None
+    except RecursionError:
+        raise MalformedLine("the line is nested too deeply to be read") from None
+    if "\\u" in text:
+        for escape in _ESCAPES.finditer(text):
+            if escape[1]:
+                raise MalformedLine(f"the line has half of a surrogate pair, {escape[1]}")
+    return pairs
+
+
+def _pairs(text: str) -> list[tuple[str, Value]]:
+    opening = _OPENING.match(text)
+    if opening is None:
+        found = shown(text.strip(" \t\r"))
+        raise MalformedLine(
+            f"the line is not a JSON object, which a line has from {{ to }}: {found}"
+        )
+    pairs: list[tuple[str, Value]] = []
+    position, mark = opening.end(), ","
+    if text.startswith("}", position):
+        after = _match(_AFTER_VALUE, text, position)
+        position, mark = after.end(), after[1]
+    while mark == ",":
+        plain = _PLAIN_PAIR.match(text, position)
+        if plain is None:
+            pair, position = _pair(text, position)
+            after = _match(_AFTER_VALUE, text, position)
+            position, mark = after.end(), after[1]
+        else:
+            name, string, number, word, mark = plain.groups()
+            position = plain.end()
+            kind = STRING if string is not None else NUMBER if number else BOOLEAN
+            value = string if string is not None else number or word
+            pair = name, (kind if value is not None else NULL, value)
+        pairs.append(pair)
+    if position < len(text):
+        raise _invalid(text, position)
+    return pairs
+
+
+def _pair(text: str, position: int) -> tuple[tuple[str, Value], int]:
+    """The key at the position with its value, and where the value ends."""
+    if not text.startswith('"', position):
+        raise _invalid(text, position)
+    name, position = _decode(text, position)
+    position = _match(_COLON, text, position).end()
+    value, end = _decode(text, position)
+    kind = _KIND_BY_START.get(text[position], NUMBER)
+    if kind != STRING:
+        value = None if kind == NULL else text[position:end]
+    return (name, (kind, value)), end
+
+
+def _match(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str]:
+    """The match at the position. Raises MalformedLine where there is none."""
     found = pattern.match(text, position)
     if found is None:
         raise _invalid(text, position)
@@ -173,7 +166,7 @@ FIRST_READ_BYTES = 64 * 1024
 PART_BYTES = 64 * 1024
 
 _NUMBERS = (*INTEGERS, "decimal", "float", "double")
-# What a column can be read from beside NULL: of a string by the rules of a CSV's fields.
+# The kinds that a column can be read from beside NULL; a string by the rules of CSV fields.
 _KINDS = {
     "string": (STRING, OBJECT, ARRAY),
     "boolean": (STRING, BOOLEAN),
@@ -190,20 +183,20 @@ class _OtherKeys(MalformedLine):
 
 
 class NumberField(RecordField):
-    """A number, which other records may have with other digits."""
+    """A number, whose digits may need another type in other records."""
 
     also = _NUMBERS
 
 
 @dataclass(frozen=True)
 class JsonLinesFormat:
-    """JSON lines of one compression; each record has names of its own."""
+    """JSON lines of one compression; each record has its own names."""
 
     compression: str
     reading: Reading
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
-        """The keys of the first record and what they can be; None if there is no record.
+        """The keys of the first record with their types; None if there is no record.
 
         Raises ObjectError.
         """
@@ -228,7 +221,7 @@ class JsonLinesFormat:
 
 
 def _fields(raw: bytes) -> tuple[RecordField, ...]:
-    pairs = RecordReader()(raw)
+    pairs = read_record(raw)
     names = [name for name, _ in pairs]
     if not names:
         raise MalformedLine("the record has no key")
@@ -268,7 +261,7 @@ def _lines(chunk: Chunk) -> Iterator[_Line]:
 
 
 def _parts(chunk: Chunk) -> Iterator[Chunk]:
-    """The chunk cut behind newlines, so that few good records are near a bad one."""
+    """The chunk cut after newlines, so that few good records share a part with a bad one."""
     start, line = 0, chunk.line
     while start < len(chunk.data):
         end = chunk.data.find(b"\n", start + PART_BYTES) + 1 or len(chunk.data)
@@ -277,7 +270,7 @@ def _parts(chunk: Chunk) -> Iterator[Chunk]:
         start, line = end, line + data.count(b"\n")
 
 
-def _joined(parts: Sequence[Records]) -> Records:
+def _concatenated(parts: Sequence[Records]) -> Records:
     """The records of parts that follow each other."""
     numbers: list[pa.Array] = []
     rejects: list[Reject] = []
@@ -293,7 +286,7 @@ def _joined(parts: Sequence[Records]) -> Records:
 
 @dataclass(frozen=True)
 class _ObjectDecoder:
-    """Decodes objects by the decoder of a task."""
+    """Decodes objects by the task's decoder of chunks."""
 
     object_format: JsonLinesFormat
     decoder: JsonDecoder
@@ -309,7 +302,7 @@ class _ObjectDecoder:
                 yield rest_rejected(large, self.decoder.columns, UTF_8)
 
     def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
-        """See `ObjectDecoder`: a line is the same in its object and among all of them."""
+        """See `ObjectDecoder`: a line means the same in its object and in the joined text."""
         texts: list[bytes] = []
         counts: list[int] = []
         for stored in objects:
@@ -330,8 +323,8 @@ class _ObjectDecoder:
 class JsonDecoder:
     """Decodes chunks of one source's objects to batches of its columns, in order.
 
-    Keep one for all objects of a task: it learns how their values are written, and whether to
-    expect what pyarrow does not read.
+    Keep one for all objects of a task: it learns how values are written, and whether to expect
+    records that pyarrow does not read.
     """
 
     def __init__(self, header: Sequence[str], columns: Sequence[Column], reading: Reading) -> None:
@@ -342,23 +335,22 @@ class JsonDecoder:
         families = [column.data_type.partition("(")[0] for column in columns]
         self._kinds = [_KINDS.get(family, (STRING,)) for family in families]
         self._native = [family in _NATIVE for family in families]
-        # Columns that are strings in the objects, and converted by us.
+        # Columns that are strings in the objects, for `convert`.
         self._as_text = [not native for native in self._native]
         self._has_nested = False
         self._expects_others = False
-        self._read_record = RecordReader()
 
     def decode(self, chunk: Chunk) -> Records:
         """The chunk's records. Raises ObjectError for a bad one that is not to be rejected."""
-        # One chunk that is not read as a whole is seldom alone: the next is not tried in vain.
+        # After a chunk that pyarrow does not read, others mostly follow: do not try them in vain.
         batch = None if self._expects_others else self.all_good(chunk.data)
         if batch is not None:
             return Records(batch, batch.num_rows)
-        parts = [self._part(part) for part in _parts(chunk)]
+        parts = [self._read_part(part) for part in _parts(chunk)]
         self._expects_others = any(part.numbers is not None for part in parts)
-        return _joined(parts)
+        return _concatenated(parts)
 
-    def _part(self, chunk: Chunk) -> Records:
+    def _read_part(self, chunk: Chunk) -> Records:
         batch = self.all_good(chunk.data)
         return self._one_by_one(chunk) if batch is None else Records(batch, batch.num_rows)
 
@@ -382,7 +374,7 @@ class JsonDecoder:
         return None
 
     def _one_by_one(self, chunk: Chunk) -> Records:
-        """The chunk's records, each line read by itself, and converted all at once."""
+        """The chunk's records: lines are read one by one, and converted all at once."""
         lines = list(_lines(chunk))
         bad: dict[int, tuple[str | None, str]] = {}
         other_keys: set[int] = set()
@@ -413,7 +405,7 @@ class JsonDecoder:
 
     def _values(self, raw: bytes) -> Sequence[Value]:
         """The columns' values. Raises MalformedLine, also for other keys than the pinned ones."""
-        pairs = self._read_record(raw)
+        pairs = read_record(raw)
         found = dict(pairs)
         match = self._reading.header_match
         fits = found.keys() >= self._names if match == SUBSET else found.keys() == self._names
@@ -426,14 +418,14 @@ class JsonDecoder:
     def _converted(
         self, numbers: Sequence[int], values: Sequence[Sequence[Value]]
     ) -> tuple[list[pa.Array], dict[int, tuple[str | None, str]]]:
-        """The columns, NULL where a value is bad; of bad records the first such column."""
+        """The columns, NULL where a value is bad; and each bad record's first bad column."""
         arrays: list[pa.Array] = []
         wrong: dict[int, tuple[str | None, str]] = {}
-        for place, column in enumerate(self.columns):
-            cells = [row[place] for row in values]
+        for index, column in enumerate(self.columns):
+            cells = [row[index] for row in values]
             kinds = {kind for kind, _ in cells}
-            self._learn(place, kinds)
-            fits = {NULL, *self._kinds[place]}
+            self._learn(index, kinds)
+            fits = {NULL, *self._kinds[index]}
             texts = [text if kind in fits else None for kind, text in cells]
             array, is_bad = convert_good(pa.array(texts, pa.string()), column.data_type)
             arrays.append(array)
@@ -448,11 +440,10 @@ class JsonDecoder:
                 wrong.setdefault(numbers[row], (column.name, error))
         return arrays, wrong
 
-    def _learn(self, place: int, kinds: set[str]) -> None:
-        """Notes how a column's values are written."""
+    def _learn(self, index: int, kinds: set[str]) -> None:
         kinds = kinds - {NULL}
-        if self._native[place] and kinds:
-            self._as_text[place] = kinds == {STRING}
+        if self._native[index] and kinds:
+            self._as_text[index] = kinds == {STRING}
         self._has_nested |= not kinds.isdisjoint((OBJECT, ARRAY))
 
     def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""What is wrong with an object, and where; turned into an error of the layer that reads it."""
+"""What is wrong with an object, and where; the layer above makes its own error of it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ NOT_READ = "unread"
 GONE = "gone"
 """The version that was listed is no longer there."""
 OF_RUN = "run"
-"""No single object is wrong, but all of a run together, as with too many rejects."""
+"""All objects of a run together are wrong, as with too many rejects."""
 HEADER = "header"
-"""The object's header, or a record's keys, were compared with those that the source goes by, and
-are others. What can't be read was compared with nothing."""
+"""The object's header, or a record's keys, differ from the source's; they could be read."""
 UNCLEAR = "unclear"
 """A range of the object can't be read by itself: a task that reads the whole object can tell."""
 
@@ -25,9 +24,8 @@ class ObjectError(Exception):
 
     `line` is the 1-based line in the object on which the record starts, `byte` the 0-based
     offset of the record's first byte in the decompressed object, in its own encoding; `record`
-    is its number from 1, in formats whose records are at no line. All are None where the
-    problem is not one record's. `cause` is `NOT_READ`, `GONE`, `HEADER`, or empty for what else is
-    wrong with the object itself.
+    is its number from 1, in formats without lines. All are None if the problem is not one
+    record's. `cause` is one of the constants above, or empty for any other fault of the object.
     """
 
     problem: str
@@ -72,6 +70,6 @@ def shown(value: str | bytes, *, quoted: bool = True) -> str:
 
 
 def not_of_type(column: str, value: str, data_type: str) -> str:
-    """The message for a value that is not of its column's type, given as `shown` made it."""
+    """The message for a value, as `shown` returned it, that is not of its column's type."""
     article = "an" if data_type == "int" else "a"
     return f"column {column}: {value} is not {article} {data_type}"

@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 
 from dbt.adapters.mzs3.arrow.parquet import batch_rows
 from dbt.adapters.mzs3.arrow.random_access import RandomAccessFile
-from dbt.adapters.mzs3.formats.read.encoding import LOOK_BYTES, PARQUET_FILE, kind_in
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
+from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, PARQUET_FILE, kind_in
 from dbt.adapters.mzs3.formats.read.typed import FIX_FILE, TypedFile, other_file, own_type
 
-# Of each column this much is held as it is in the file, and not the rest of its row group.
+# How much of each column is in memory as it is in the file, instead of its whole row group.
 COLUMN_BYTES = 1024 * 1024
 
-# What one request fetches at least; smaller objects are fetched whole.
+# The least that one request fetches; smaller objects are fetched whole.
 WINDOW_BYTES = 1024 * 1024
 
 _ENCRYPTED = re.compile("encrypted metadata|Cannot decrypt|noted as encrypted|Decryption not set")
@@ -32,7 +32,7 @@ _NOT_ENCRYPTED = (
     "some columns are encrypted, list the others as `header`, with `header_match: subset`"
 )
 
-# The second from 1970 on that 64 bits have but a part of the microseconds of.
+# The last second since 1970 of which 64 bits hold some microseconds, but not all.
 _LAST_SECOND = (2**63 - 1) // 1_000_000
 
 
@@ -41,7 +41,7 @@ def parquet_file(stored: StoredObject) -> Iterator[TypedFile]:
     """A Parquet file with columns that are not nested; ObjectError where pyarrow refuses it."""
     source = RandomAccessFile(stored.size, stored.part, window=WINDOW_BYTES)
     try:
-        # In nanoseconds, as it would be, years before 1677 come out as others.
+        # In nanoseconds, pyarrow's default, years before 1677 become other years.
         with _opened(source, "us") as file:
             fields = [
                 RecordField(field.name, str(field.type), own_type(field.type))
@@ -50,7 +50,7 @@ def parquet_file(stored: StoredObject) -> Iterator[TypedFile]:
             yield fields, partial(_batches, file, _seconds_of(file, source), fields)
     except MemoryError:
         raise
-    # Names in the schema may be no text.
+    # UnicodeError: names in the schema may be no text.
     except (pa.ArrowException, OSError, UnicodeError) as exc:
         raise source.failure or _problem(exc, stored) from exc
 
@@ -81,7 +81,7 @@ def _batches(
     fields: Sequence[RecordField],
     positions: Sequence[int],
 ) -> Iterator[list[pa.Array]]:
-    """The rows' values of these fields; of columns that are not wanted nothing is fetched."""
+    """The rows' values of these fields; fetches no other columns."""
     old: list[int] = []
     if seconds is not None:
         pairs = zip(file.schema_arrow.types, seconds.schema_arrow.types, strict=True)
@@ -92,11 +92,11 @@ def _batches(
         rows = batch_rows(file.metadata.row_group(number))
         batches = _group(file, number, rows, fields, positions)
         exact = _group(seconds, number, rows, fields, old) if old else itertools.repeat([])
-        # Should one of them end early, the count of rows below shows it.
+        # If one of them ends early, the count of rows below shows it.
         for batch, checks in zip(batches, exact, strict=False):
             for position, check in zip(old, checks, strict=True):
                 if (seconds_beyond := _beyond(check)) is not None:
-                    # The microseconds wrapped. These are refused where they are to be such.
+                    # The microseconds wrapped: the cast to microseconds refuses these seconds.
                     batch[positions.index(position)] = seconds_beyond
             yield batch
             done += len(batch[0])
@@ -113,7 +113,7 @@ def _group(
 ) -> Iterator[list[pa.Array]]:
     """The values of these fields in a row group, so many rows at a time."""
     names = [fields[position].name for position in positions]
-    # A name that is there twice has no index.
+    # A name that occurs twice has no index.
     every = len(names) == len(fields) or min(map(file.schema_arrow.get_field_index, names)) < 0
     for batch in file.iter_batches(
         batch_size=rows,
@@ -127,7 +127,7 @@ def _group(
 
 
 def _beyond(times: pa.Array) -> pa.Array | None:
-    """The instants, in seconds, if one is refused as a `timestamp`; None if all are right."""
+    """The instants, in seconds, if one is out of range of a `timestamp`; else None."""
     seconds = times.view(pa.int64())
     ends = pc.min_max(seconds)
     least, most = ends["min"].as_py(), ends["max"].as_py()
@@ -138,7 +138,7 @@ def _beyond(times: pa.Array) -> pa.Array | None:
 
 def _problem(exc: Exception, stored: StoredObject) -> ObjectError:
     text = str(exc)
-    # pyarrow does not say so in another way, and ends the process if a column's metadata is asked.
+    # pyarrow says it only in words, and crashes the process when asked for a column's metadata.
     if _ENCRYPTED.search(text):
         return _unreadable("it is encrypted", _NOT_ENCRYPTED)
     if isinstance(exc, pa.ArrowNotImplementedError):

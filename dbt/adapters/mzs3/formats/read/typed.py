@@ -19,6 +19,7 @@ from dbt.adapters.mzs3.formats.read.format import (
     Records,
     StoredObject,
 )
+from dbt.adapters.mzs3.formats.read.header import FIX_HEADER, layout_of
 from dbt.adapters.mzs3.formats.read.object_error import (
     FIX_OBJECT,
     HEADER,
@@ -27,7 +28,6 @@ from dbt.adapters.mzs3.formats.read.object_error import (
     not_of_type,
     shown,
 )
-from dbt.adapters.mzs3.formats.read.records import FIX_HEADER, layout_of
 from dbt.adapters.mzs3.types.calendar import FIRST_DAY, LAST_DAY
 from dbt.adapters.mzs3.types.table import MAX_DIGITS, arrow_type, type_sent_as
 
@@ -35,7 +35,7 @@ VOID = "void"
 FIX_FILE = (
     "Write it again, or remove it, or narrow `pattern` so that it is left out, then run again"
 )
-# What a field can be read as beside its own type; a text can be read as any.
+# The types that a field can be read as beside its own; a text can be read as any.
 _OTHERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(INTEGERS, (*INTEGERS, "decimal", "float", "double")),
     "decimal": (*INTEGERS, "decimal"),
@@ -44,7 +44,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "binary": ("string",),
 }
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-# Arrow's types of files that Spark doesn't send.
+# Arrow types that files have and Spark doesn't send.
 _OWN = {
     pa.uint8(): "smallint",
     pa.uint16(): "int",
@@ -58,15 +58,15 @@ _OWN = {
 
 
 def other_file(name: str, kind: str) -> HeaderProblem:
-    """The problem of an object that begins as another kind of file than the format `name`."""
+    """The problem of an object that is another kind of file than the format `name`."""
     return HeaderProblem(f"it is not valid {name} (it is {kind})", FIX_FILE)
 
 
 TypedFile = tuple[Sequence[RecordField], Callable[[Sequence[int]], Iterator[list[pa.Array]]]]
-"""An object that is open to be read: the fields of its schema, and a reader of all records.
+"""An open object: the fields of its schema, and a function that reads all of its records.
 
-The reader takes positions of fields and gives the fields' values, some records at a time, in
-their order. Raises ObjectError.
+For positions of fields it yields the fields' values in order, some records at a time. Raises
+ObjectError.
 """
 
 
@@ -155,8 +155,7 @@ def typed_records(
 def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
     """The values of a field of type `own`, converted to a type that it can be read as.
 
-    A text is read as CSV's are. Raises ValueError if a value is not of the type, or would not
-    be the same in it.
+    Converts a text as CSV's are. Raises ValueError if a value is not of the type, or would change.
     """
     kind = arrow_type(data_type)
     if own == VOID:
@@ -171,7 +170,7 @@ def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
     if not pa.types.is_decimal(kind):
         return pc.cast(values, kind)
     if values.type == kind:
-        # A file may have more digits than it says.
+        # A value may have more digits than the file's schema says.
         values.validate(full=True)
         return values
     if pa.types.is_integer(values.type):
@@ -211,16 +210,16 @@ def _shown(value: pa.Scalar) -> str:
 
 
 def _has_four_digits(time: pa.Scalar) -> bool:
-    """Whether the year is one of 1 to 9999: pyarrow writes others as times that are not theirs."""
+    """Whether the year is from 1 to 9999: pyarrow writes other years wrongly."""
     a_day = 86_400 * _PER_SECOND[time.type.unit]
     return bool(FIRST_DAY * a_day <= time.value < (LAST_DAY + 1) * a_day)
 
 
 def own_type(kind: pa.DataType) -> str | None:
-    """The column type that has just the values of an Arrow type, `void` for NULL alone.
+    """The column type that has the values of an Arrow type, `void` for NULL alone.
 
-    None for types that no column can have. Times are in microseconds; one with digits behind
-    those is a value that its column can't have.
+    None for types that no column can have. Columns have microseconds: they can't have a value
+    with digits after those.
     """
     if isinstance(kind, pa.BaseExtensionType):
         return own_type(kind.storage_type)
@@ -236,7 +235,7 @@ def own_type(kind: pa.DataType) -> str | None:
 
 
 def can_be_read_as(own: str | None, data_type: str) -> bool:
-    """Whether fields of type `own` may be read as a column type, every value unchanged."""
+    """Whether fields of type `own` can be read as a column type with every value unchanged."""
     family, wanted = (text.partition("(")[0] for text in (own or "", data_type))
     return own in (data_type, VOID, "string") or wanted in _OTHERS.get(family, ())
 

@@ -25,9 +25,9 @@ from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, Chunk, Chunks, ha
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout, arrow_schema
 from dbt.adapters.mzs3.formats.read.csv import Decoder
 from dbt.adapters.mzs3.formats.read.format import CSV, JSONL, Records
+from dbt.adapters.mzs3.formats.read.header import without_header
 from dbt.adapters.mzs3.formats.read.jsonl import JsonDecoder
 from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR, ObjectError
-from dbt.adapters.mzs3.formats.read.records import without_header
 from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.source.executor.fetch import Batches, FetchSpec, ObjectRows
 from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader, task_store

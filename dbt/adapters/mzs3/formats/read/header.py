@@ -1,0 +1,101 @@
+"""The header of an object, compared with the pinned one."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.read.chunks import Chunk
+from dbt.adapters.mzs3.formats.read.columns import RecordLayout
+from dbt.adapters.mzs3.formats.read.format import EXACT, SUBSET, Reading
+from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem, shown
+from dbt.adapters.mzs3.formats.read.records import MalformedRecord, first_record
+
+FIX_HEADER = (
+    "Correct the object or remove it, or narrow `pattern` so that it is left out, then run again"
+)
+
+
+def split_header(
+    chunk: Chunk, dialect: CsvDialect, encoding: str
+) -> tuple[tuple[str, ...], Chunk]:
+    """The names in a chunk's first record, and the chunk after it. Raises HeaderProblem."""
+    try:
+        names, end = first_record(chunk.data, dialect, encoding)
+    except MalformedRecord as malformed:
+        raise malformed_header(str(malformed), chunk.line, chunk.byte) from malformed
+    return names, chunk.after(end)
+
+
+def without_header(
+    chunk: Chunk, pinned: Sequence[str], dialect: CsvDialect, reading: Reading
+) -> tuple[RecordLayout, Chunk]:
+    """The layout of the records, and the first chunk without the header.
+
+    Raises HeaderProblem, also for a malformed header.
+    """
+    found, rest = split_header(chunk, dialect, reading.encoding)
+    return layout_of(found, pinned, reading.header_match, chunk), rest
+
+
+def layout_of(
+    found: Sequence[str], pinned: Sequence[str], match: str, chunk: Chunk | None = None
+) -> RecordLayout:
+    """Where the columns are in records with this header: one field for each pinned name.
+
+    Case and spaces count. A subset's header may have other names too, even twice. Raises
+    HeaderProblem, at the start of the chunk, for names that do not match.
+    """
+    if match == EXACT:
+        difference = header_difference(found, pinned)
+    elif difference := name_difference(found, pinned, match):
+        difference = (
+            f"header is {_line(found)} but the names of the source's header are {_line(pinned)}, "
+            f"in any order: {difference}"
+        )
+    if difference is not None:
+        line, byte = (chunk.line, chunk.byte) if chunk else (None, None)
+        raise HeaderProblem(difference, FIX_HEADER, line=line, byte=byte, cause=HEADER)
+    if match == EXACT:
+        return RecordLayout.in_order(len(pinned))
+    positions = {name: position for position, name in enumerate(found)}
+    return RecordLayout(len(found), tuple(positions[name] for name in pinned))
+
+
+def malformed_header(problem: str, line: int | None, byte: int | None) -> HeaderProblem:
+    """The problem of an object whose first record can't be read."""
+    return HeaderProblem(f"the header is malformed: {problem}", FIX_HEADER, line=line, byte=byte)
+
+
+def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:
+    """How a header differs from the pinned one, and where it does first; None if it is equal."""
+    for number, names in enumerate(itertools.zip_longest(found, pinned), 1):
+        if names[0] != names[1]:
+            here, there = ("nothing" if name is None else shown(name) for name in names)
+            return (
+                f"header is {_line(found)} but the source's header is {_line(pinned)}: first "
+                f"difference at column {number}, {here} instead of {there}"
+            )
+    return None
+
+
+def name_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> str | None:
+    """The names that are missing, doubled or too many, in any order; None without any."""
+    counts = Counter(found)
+    wanted = set(counts if match == SUBSET else pinned)
+    kinds = [
+        [f"{shown(name)} is missing" for name in pinned if name not in counts],
+        [f"{shown(name)} is there {counts[name]} times" for name in pinned if counts[name] > 1],
+        [f"{shown(name)} is not one of them" for name in counts if name not in wanted],
+    ]
+    firsts = [kind[0] for kind in kinds if kind]
+    if not firsts:
+        return None
+    more = sum(map(len, kinds)) - len(firsts)
+    return ", ".join(firsts) + (f" ({more} more)" if more else "")
+
+
+def _line(names: Sequence[str]) -> str:
+    return shown(",".join(names), quoted=False)
