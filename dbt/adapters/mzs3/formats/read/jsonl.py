@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,13 +74,19 @@ def _refuse_constant(word: str) -> None:
     raise MalformedLine(f"the line has {word}, which is not JSON")
 
 
-# Numbers stay texts.
-_decode = json.JSONDecoder(
-    parse_int=str, parse_float=str, parse_constant=_refuse_constant
-).raw_decode
+Decode = Callable[[str, int], tuple[Any, int]]
 
 
-def read_record(raw: bytes) -> list[tuple[str, Value]]:
+def json_decode() -> Decode:
+    """A function that decodes the value at a position, and says where it ends; numbers stay texts.
+
+    To be called on the worker, as the function can't be pickled.
+    """
+    decoder = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
+    return decoder.raw_decode
+
+
+def read_record(raw: bytes, decode: Decode) -> list[tuple[str, Value]]:
     """The keys of a line's object in their order, even twice, each with its value.
 
     Raises MalformedLine for a line that is not one JSON object (RFC 8259) in UTF-8.
@@ -90,7 +97,7 @@ def read_record(raw: bytes) -> list[tuple[str, Value]]:
         byte = raw[exc.start]
         raise MalformedLine(f"the line is not valid UTF-8: byte 0x{byte:02x}") from None
     try:
-        pairs = _pairs(text)
+        pairs = _pairs(text, decode)
     except json.JSONDecodeError as exc:
         raise _invalid(text, exc.pos) from None
     except RecursionError:
@@ -102,7 +109,7 @@ def read_record(raw: bytes) -> list[tuple[str, Value]]:
     return pairs
 
 
-def _pairs(text: str) -> list[tuple[str, Value]]:
+def _pairs(text: str, decode: Decode) -> list[tuple[str, Value]]:
     opening = _OPENING.match(text)
     if opening is None:
         found = shown(text.strip(" \t\r"))
@@ -117,7 +124,7 @@ def _pairs(text: str) -> list[tuple[str, Value]]:
     while mark == ",":
         plain = _PLAIN_PAIR.match(text, position)
         if plain is None:
-            pair, position = _pair(text, position)
+            pair, position = _pair(text, position, decode)
             after = _match(_AFTER_VALUE, text, position)
             position, mark = after.end(), after[1]
         else:
@@ -132,13 +139,13 @@ def _pairs(text: str) -> list[tuple[str, Value]]:
     return pairs
 
 
-def _pair(text: str, position: int) -> tuple[tuple[str, Value], int]:
+def _pair(text: str, position: int, decode: Decode) -> tuple[tuple[str, Value], int]:
     """The key at the position with its value, and where the value ends."""
     if not text.startswith('"', position):
         raise _invalid(text, position)
-    name, position = _decode(text, position)
+    name, position = decode(text, position)
     position = _match(_COLON, text, position).end()
-    value, end = _decode(text, position)
+    value, end = decode(text, position)
     kind = _KIND_BY_START.get(text[position], NUMBER)
     if kind != STRING:
         value = None if kind == NULL else text[position:end]
@@ -221,7 +228,7 @@ class JsonLinesFormat:
 
 
 def _fields(raw: bytes) -> tuple[RecordField, ...]:
-    pairs = read_record(raw)
+    pairs = read_record(raw, json_decode())
     names = [name for name, _ in pairs]
     if not names:
         raise MalformedLine("the record has no key")
@@ -339,6 +346,7 @@ class JsonDecoder:
         self._as_text = [not native for native in self._native]
         self._has_nested = False
         self._expects_others = False
+        self._decode = json_decode()
 
     def decode(self, chunk: Chunk) -> Records:
         """The chunk's records. Raises ObjectError for a bad one that is not to be rejected."""
@@ -405,7 +413,7 @@ class JsonDecoder:
 
     def _values(self, raw: bytes) -> Sequence[Value]:
         """The columns' values. Raises MalformedLine, also for other keys than the pinned ones."""
-        pairs = read_record(raw)
+        pairs = read_record(raw, self._decode)
         found = dict(pairs)
         match = self._reading.header_match
         fits = found.keys() >= self._names if match == SUBSET else found.keys() == self._names
