@@ -1,19 +1,17 @@
-"""Whether a source has nothing new, found out without its lock.
+"""Finds that a source has nothing new, without its lock.
 
-A pass that holds the lock does nothing where the relations are as they should be, no epoch is
-unfinished, and all that is listed is settled. That needs no lock to be seen:
+A pass does nothing where the relations are as they should be, no epoch is unfinished, and all that
+is listed is settled. No lock is needed to see that:
 
-- What the ledger has of an epoch never changes once it is there. So what is read of it is how it
-  was at one moment, if the same phases of the same epochs are there before and after.
-- The listing is from in between. What it has was settled at that moment; so to go on now is as
-  right as if this pass had had the lock then, whatever other runs do at the same time.
+- Events of an epoch never change. So what is read of the ledger is how it was at one moment, if
+  the same phases of the same epochs are there before and after.
+- The listing is from in between: what it has was settled at that moment, whatever other runs do.
 - An object that another run takes just then is an unfinished epoch, or was not settled: then the
   pass takes the lock, and waits for that run, as it does for any other reason to doubt.
 
-Which objects are settled follows from the phases on record, as what the ledger has of them never
-changes, and from the listing. So a digest of both is put on record, by which the next pass knows
-without a query that nothing is new, as long as both stay the same. Then the ledger is as it was
-just before the listing: what is put on record in between, the pass after this one finds.
+Which objects are settled follows from the phases on record and from the listing. A digest of both
+is put on record, by which the next pass knows without a query that nothing is new. What is put on
+record between the look at the ledger and the listing, the pass after this one finds.
 """
 
 from __future__ import annotations
@@ -47,9 +45,8 @@ _RULES = 1
 def is_idle(run: SourceRun) -> bool:
     """Whether a pass would find nothing to do; False where that is not sure, or costs much.
 
-    So it is where more is to be done than to list, where there is more than a page to list, and
-    where anything fails, of which the pass itself then tells. What a query has found out is put
-    on record, if that can be done. Raises S3Error.
+    It is False where there is more to do than to list one page, and where anything but S3 fails:
+    the pass itself then meets the failure. Raises S3Error.
     """
     if not _only_lists(run.definition):
         return False
@@ -104,7 +101,7 @@ def _current_relations(run: SourceRun) -> SourceRelations | None:
 
 
 def _digest(definition: SourceDefinition, epochs: Epochs, page: FirstPage) -> str:
-    """That of all by which objects are settled, in hexadecimal digits."""
+    """The digest of all by which objects are settled, in hexadecimal digits."""
     facts = (
         _RULES,
         definition.location.bucket,

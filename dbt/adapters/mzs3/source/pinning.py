@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from pyspark.sql import functions as F
 
@@ -239,12 +238,12 @@ def _stored_objects(
     definition, location = run.definition, run.definition.location
     store = open_store(run.connection, location)
 
-    def found() -> Iterator[list[ListedObject]]:
-        if definition.discovery.bucket_scan:
-            yield from iter_pages(store, location, definition.pattern)
-        if inbox is not None:
-            inbox.receive(ledger)
-            yield inbox.found
+    def stored(one: ListedObject) -> S3Object:
+        return S3Object(store, location, one.key, one.etag, one.size)
 
-    for one in chain.from_iterable(found()):
-        yield S3Object(store, location, one.key, one.etag, one.size)
+    if definition.discovery.bucket_scan:
+        for page in iter_pages(store, location, definition.pattern):
+            yield from map(stored, page)
+    if inbox is not None:
+        inbox.receive(ledger)
+        yield from map(stored, inbox.found)

@@ -36,7 +36,7 @@ _LEDGER_DDL = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_CO
 
 _SESSION_CATALOG = "spark_catalog"
 _CACHE = f"spark.sql.catalog.{_SESSION_CATALOG}.cache-enabled"
-_OF_FORMAT: Mapping[str, Mapping[str, str]] = {
+_OF_FORMAT: Mapping[str, dict[str, str]] = {
     PARQUET: {},
     # Names of columns come out of objects, and may have spaces.
     DELTA: {"delta.columnMapping.mode": "name"},
@@ -59,10 +59,12 @@ _GENERATION, _ROWS_GENERATION = "generation", "rows_generation"
 
 @dataclass(frozen=True)
 class SourceTables:
-    """The tables of a source as they are: the definition that was pinned when they were made, None
-    if the table of rows is missing; the relations with their format; and whether the ledger is
-    there: a run may have died in between. `has_owner` says that they name their source, as those
-    of earlier versions do not."""
+    """The tables of a source as they are.
+
+    `pinned` is the definition that they were made for, None if the table of rows is missing. A run
+    may have died before it made the ledger. `has_owner` says that they name their source, which
+    they do not once they were handed over (see `_stored_as`).
+    """
 
     pinned: PinnedDefinition | None
     relations: SourceRelations
@@ -137,18 +139,8 @@ def stored_relations(spark: SparkSession, definition: SourceDefinition) -> Sourc
     return _stored_as(definition, found or {})
 
 
-def _table_properties(definition: SourceDefinition, file_format: str) -> dict[str, str]:
-    """What a table of the source says of itself."""
-    of_table = {_FORMAT: file_format, _SOURCE: encode_property(definition.name)}
-    return {f"{TABLE_PROPERTY}{key}": value for key, value in of_table.items()}
-
-
-def _generation_properties(relations: SourceRelations, suffix: str) -> dict[str, str]:
-    """What a view in front of a table with a generation says beside that."""
-    generations = {_GENERATION: relations.generation}
-    if suffix == "__rows" and relations.rows_generation:
-        generations[_ROWS_GENERATION] = relations.rows_generation
-    return {f"{TABLE_PROPERTY}{key}": value for key, value in generations.items()}
+def _of_table(values: Mapping[str, str]) -> dict[str, str]:
+    return {f"{TABLE_PROPERTY}{key}": value for key, value in values.items()}
 
 
 def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> SourceRelations:
@@ -178,18 +170,17 @@ def make_relations(
     pinned: PinnedDefinition,
     tables: SourceTables | None,
 ) -> SourceRelations:
-    """Makes all relations of the source but the `tables` that are there, the pinned definition in
-    one step with `__rows`; the relations with the format of their tables.
+    """Makes all relations of the source but the `tables` that are there; they name the source.
 
-    Safe to repeat after a run that died in between. Raises SourceError, with nothing made, if the
+    The pinned definition comes in one step with `__rows`. Safe to repeat after a run that died in
+    between. Raises SourceError, with nothing made, if the
     name of a view is taken by something else, or Iceberg would show the session tables as they
     were.
     """
     if tables is not None and tables.pinned is not None and not tables.has_owner:
-        # Those of earlier versions do not name their source.
-        given = properties_sql(TABLE_PROPERTY, {_SOURCE: encode_property(definition.name)})
+        owner = properties_sql(TABLE_PROPERTY, {_SOURCE: encode_property(definition.name)})
         kind = kind_of(tables.relations)
-        spark.sql(f"ALTER {kind} {definition.relations.rows} SET TBLPROPERTIES {given}")
+        spark.sql(f"ALTER {kind} {definition.relations.rows} SET TBLPROPERTIES {owner}")
     views = _own_views(spark, definition)
     if not reads_latest(spark, pinned.file_format):
         raise SourceError(
@@ -236,25 +227,27 @@ def _make_tables(
     parts = {
         f"{PINNED_PROPERTY}{n}": stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
     }
-    more = f", {WRITTEN_BY} string" if relations.has_transactions else ""
+    writer = f", {WRITTEN_BY} string" if relations.has_transactions else ""
     # Epochs are text: not every metastore can filter partitions by a number.
     ledger = (
-        f"({_LEDGER_DDL}, epoch string, phase string{more}) USING {file_format} "
+        f"({_LEDGER_DDL}, epoch string, phase string{writer}) USING {file_format} "
         "PARTITIONED BY (epoch, phase)"
     )
     columns = f"{schema_ddl(pinned.columns)}, {EPOCH_COLUMN} string"
     rows = f"({columns}) USING {file_format} PARTITIONED BY ({EPOCH_COLUMN})"
-    for suffix, ddl, properties in (("__rows", rows, parts), ("__ledger", ledger, {})):
-        table = relations.table(suffix)
-        properties = {**properties, **_table_properties(definition, file_format)}
-        own = properties_sql("", {**properties, **_OF_FORMAT[file_format]})
+    own = _of_table({_FORMAT: file_format, _SOURCE: encode_property(definition.name)})
+    for suffix, ddl, more in (("__rows", rows, parts), ("__ledger", ledger, {})):
+        table, properties = relations.table(suffix), own | more
+        given = properties_sql("", properties | _OF_FORMAT[file_format])
         _create_table(
             spark,
-            f"CREATE TABLE IF NOT EXISTS {table} {ddl} TBLPROPERTIES {own}",
+            f"CREATE TABLE IF NOT EXISTS {table} {ddl} TBLPROPERTIES {given}",
             f"{definition.name}: {relations.shown(suffix)}",
         )
         if relations.has_transactions:
-            properties |= _generation_properties(relations, suffix)
+            properties |= _of_table({_GENERATION: relations.generation})
+            if suffix == "__rows" and relations.rows_generation:
+                properties |= _of_table({_ROWS_GENERATION: relations.rows_generation})
             spark.sql(
                 f"CREATE VIEW IF NOT EXISTS {named.table(suffix)} "
                 f"TBLPROPERTIES {properties_sql('', properties)} AS SELECT * FROM {table}"

@@ -56,10 +56,7 @@ def purified_lines(purified: Purified, external: Mapping[str, Any]) -> list[str]
 
 
 def purified_sql(purified: Purified) -> str:
-    """The definition in the syntax of a CREATE SOURCE with everything spelt out.
-
-    (Materialize's design "S3 Sources with Headers", section CSV format examples.)
-    """
+    """The definition in the syntax of Materialize's CREATE SOURCE, with everything spelt out."""
     definition, pinned = purified.definition, purified.pinned
     discovery = definition.discovery
     ways = []
@@ -70,18 +67,13 @@ def purified_sql(purified: Purified) -> str:
     pattern = definition.location.prefix + definition.pattern
     table = definition.name.partition(".")[2]
     head = " ".join(part for part in (sql_name(table), pinned.aliases_sql()) if part)
+    match = definition.reading.header_match
+    options = f" WITH (header_match = {_sql_text(match)})"
     return (
         f"CREATE SOURCE {head} FROM S3 DISCOVER OBJECTS MATCHING {_sql_text(pattern)} "
-        f"USING {', '.join(ways)} {pinned.format_sql()}{_options_sql(purified)};"
+        f"USING {', '.join(ways)} {pinned.format_sql()}"
+        f"{'' if match == EXACT or pinned.header is None else options};"
     )
-
-
-def _options_sql(purified: Purified) -> str:
-    """How headers are matched, where that is not what the document has: as they are pinned."""
-    match = purified.definition.reading.header_match
-    if match == EXACT or purified.pinned.header is None:
-        return ""
-    return f" WITH (header_match = {_sql_text(match)})"
 
 
 def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:
