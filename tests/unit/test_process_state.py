@@ -154,7 +154,7 @@ def modules_of(tree: ast.Module) -> set[str]:
 @pytest.mark.parametrize("again", [False, True])
 def test_nothing_is_left_of_the_test_before(again: bool) -> None:
     """The same twice: whichever is the second finds nothing of the first."""
-    assert source_runs.once("run", "key", lambda: f"{again}") == f"{again}"
+    assert source_runs.run_once("run", "key", lambda: f"{again}") == f"{again}"
     assert opened._idle == []
     assert worker_state() == {}
     opened.LentStore(None, (), 1e12).give_back()  # type: ignore[arg-type]

@@ -95,10 +95,10 @@ class CatalogAdapter(SparkAdapter):
                 relations[number] = relation = relation.replace(is_iceberg=True)
             if "." in schema:  # Spark leaves out the catalog
                 relations[number] = relation.replace_path(schema=schema)
-        taken = {str(relation.identifier).lower() for relation in relations}
+        names = {str(relation.identifier).lower() for relation in relations}
         # dbt takes one relation of a name, and needs none to replace a function.
         functions = self.functions_in(schema_relation)
-        relations += [one for one in functions if str(one.identifier).lower() not in taken]
+        relations += [one for one in functions if str(one.identifier).lower() not in names]
         return relations
 
     def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:

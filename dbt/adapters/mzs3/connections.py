@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 logger = AdapterLogger("mzs3")
 
 INTERRUPTED = "interrupted by the user"
-_AT_ONCE = (
+_SECOND_INVOCATION = (
     "another invocation of dbt runs in this process, in the thread {}. dbt keeps one adapter for "
     "all, so that the rows of the two could get mixed. Run one after the other, or each in a "
     "process of its own"
@@ -230,7 +230,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         that still runs."""
         thread = self._thread
         if thread is not threading.current_thread() and self._is_busy and thread.is_alive():
-            raise DbtRuntimeError(_AT_ONCE.format(thread.name))
+            raise DbtRuntimeError(_SECOND_INVOCATION.format(thread.name))
 
     def set_connection_name(self, name: str | None = None) -> Connection:
         """As dbt's own."""

@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 
 logger = AdapterLogger("mzs3")
 
-_OF_GRANTS = re.compile(r"\s*(?:show\s+)?(?:grants?|revoke)\b", re.IGNORECASE)
+_GRANT_STATEMENT = re.compile(r"\s*(?:show\s+)?(?:grants?|revoke)\b", re.IGNORECASE)
 _SYNTAX_ERROR = "SQLSTATE: 42601"
-_ABOUT_GRANTS = (
+_NO_GRANTS = (
     "\nSpark itself rules no access, and has no GRANT: leave out the config `grants`, and grant "
     "where access is ruled, such as in the catalog or the store"
 )
@@ -283,8 +283,8 @@ class Mzs3Adapter(CatalogAdapter):
         except DbtDatabaseError as exc:
             if "TABLE_OR_VIEW_NOT_FOUND" in str(exc.msg) and (hint := who_ingests(self, sql)):
                 raise DbtDatabaseError(f"{exc.msg}{hint}") from exc
-            if _SYNTAX_ERROR in str(exc.msg) and _OF_GRANTS.match(sql):
-                raise DbtDatabaseError(f"{exc.msg}{_ABOUT_GRANTS}") from exc
+            if _SYNTAX_ERROR in str(exc.msg) and _GRANT_STATEMENT.match(sql):
+                raise DbtDatabaseError(f"{exc.msg}{_NO_GRANTS}") from exc
             raise
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:

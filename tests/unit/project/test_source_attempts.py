@@ -3,7 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from dbt.adapters.mzs3.project.source_runs import once
+from dbt.adapters.mzs3.project.source_runs import run_once
 
 
 def test_whoever_comes_later_gets_the_outcome_of_the_first():
@@ -13,14 +13,14 @@ def test_whoever_comes_later_gets_the_outcome_of_the_first():
         calls.append(True)
         return "in error"
 
-    assert [once("run 1", "a", action) for _ in range(3)] == ["in error"] * 3
+    assert [run_once("run 1", "a", action) for _ in range(3)] == ["in error"] * 3
     assert len(calls) == 1
-    assert once("run 1", "b", lambda: None) is None
+    assert run_once("run 1", "b", lambda: None) is None
 
 
 def test_another_run_tries_again():
-    once("run 1", "a", lambda: "in error")
-    assert once("run 2", "a", lambda: None) is None
+    run_once("run 1", "a", lambda: "in error")
+    assert run_once("run 2", "a", lambda: None) is None
 
 
 def test_whoever_comes_while_it_runs_waits_for_it():
@@ -29,7 +29,7 @@ def test_whoever_comes_while_it_runs_waits_for_it():
 
     def attempt():
         ready.wait(60)
-        return once("run 1", "a", lambda: calls.append(True) or "done")
+        return run_once("run 1", "a", lambda: calls.append(True) or "done")
 
     with ThreadPoolExecutor(4) as pool:
         outcomes = [each.result() for each in [pool.submit(attempt) for _ in range(4)]]

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.logged import Warnings
 from dbt.adapters.mzs3.options.option import options_of
-from dbt.adapters.mzs3.project.overlaps import shown
+from dbt.adapters.mzs3.project.overlaps import node_and_file
 from dbt.adapters.mzs3.project.sources import is_of_type, source_definition
 from dbt.adapters.mzs3.project.staging import shard_source
 from dbt.adapters.mzs3.shard.options import TYPE as SHARD
@@ -41,7 +41,7 @@ def check_declarations(
     for node in [*manifest.nodes.values(), *manifest.sources.values()]:
         problems = [*_problems_of(node, manifest, connections), *overlaps.get(node.unique_id, ())]
         if problems:
-            errors.append(str(ConfigError(shown(node), problems)))
+            errors.append(str(ConfigError(node_and_file(node), problems)))
     if errors and command in ("parse", "compile"):
         raise CompilationError("\n".join(errors))
     warnings = Warnings()

@@ -131,13 +131,13 @@ def _locations(
                 f"location {writer.shown} is that of {_others(nodes, writer.node)} too; give each "
                 "a location of its own",
             )
-        for outer in (one for place in _around(writer) for one in owners.get(place, ())):
+        for outer in (one for place in _prefixes_around(writer) for one in owners.get(place, ())):
             if outer.owned is not None and outer.place != writer.place:
                 inside[outer.node.unique_id].append(writer.node)
                 yield (
                     writer.node,
                     f"location {writer.shown} is inside {outer.owned.uri}, which "
-                    f"{shown(outer.node)} owns; choose one outside of it",
+                    f"{node_and_file(outer.node)} owns; choose one outside of it",
                 )
     for writer in writers:
         if inner := inside.get(writer.node.unique_id):
@@ -166,14 +166,16 @@ def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | No
         return None
     if within is None or not is_text:
         # An expression without one value for all models is a place of its own.
-        return _Writer(node, store, given.strip(), _constant(given) or node.unique_id, within)
+        return _Writer(
+            node, store, given.strip(), _fixed_expression(given) or node.unique_id, within
+        )
     # Below a shard's batches, a compaction removes files that are not the shard's.
     own = BATCHES if node.config.materialized == "persist_shard" else ""
     owned = replace(within, prefix=within.key(own))
     return _Writer(node, store, within.uri, within, within, owned)
 
 
-def _constant(expression: str) -> str | None:
+def _fixed_expression(expression: str) -> str | None:
     """The normalized expression, if it has one value in all models of a run."""
     tokens = [token[0] for token in _TOKEN.finditer(expression)]
     if "".join(tokens) != expression:
@@ -187,7 +189,7 @@ def _constant(expression: str) -> str | None:
     return " ".join(words) if names <= _CONSTANT else None
 
 
-def _around(writer: _Writer) -> Iterator[Hashable]:
+def _prefixes_around(writer: _Writer) -> Iterator[Hashable]:
     """The prefixes that the writer's location is inside of."""
     if writer.within is not None:
         prefix = writer.within.prefix
@@ -207,12 +209,12 @@ def _store_of(connection: AwsConnection) -> Hashable:
 
 
 def _others(nodes: Sequence[Any], node: Any) -> str:
-    others = [shown(one) for one in nodes if one.unique_id != node.unique_id]
+    others = [node_and_file(one) for one in nodes if one.unique_id != node.unique_id]
     more = len(others) - _MOST_NAMED
     return ", ".join(others[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def shown(node: Any) -> str:
+def node_and_file(node: Any) -> str:
     """The node and its file, as errors name it."""
     return f"{_name_of(node)} ({node.original_file_path})"
 

@@ -38,7 +38,7 @@ def _attempts(invocation: str) -> dict[Hashable, Future[str | None]]:
     return {}
 
 
-def once(invocation: str, key: Hashable, action: Callable[[], str | None]) -> str | None:
+def run_once(invocation: str, key: Hashable, action: Callable[[], str | None]) -> str | None:
     """The result of the action, an error or None, of the first call of this invocation with this
     key. Calls that come while the action runs wait for it."""
     with _attempts_lock:
@@ -64,7 +64,9 @@ class SourcesOfNode:
         if self.credentials.runs_jobs:
             self.cancelled = adapter.connections.get_thread_connection().handle.cancelled
 
-    def each(self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], None]) -> None:
+    def for_each(
+        self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], None]
+    ) -> None:
         """Does the action for every source, unless this run of dbt has done it with this `how`.
 
         As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of
@@ -76,7 +78,7 @@ class SourcesOfNode:
 
         def attempt(source: Any) -> None:
             work = partial(_error_of, source, action)
-            error = once(get_invocation_id(), (source.unique_id, how), work)
+            error = run_once(get_invocation_id(), (source.unique_id, how), work)
             if error is not None:
                 errors.append(error)
 

@@ -148,7 +148,7 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
                 )
             fire_event(Note(msg=done))
 
-    run.each(sources, create_only, stage)
+    run.for_each(sources, create_only, stage)
 
 
 def _log(warnings: Warnings, line: tuple[str, str]) -> None:
@@ -226,7 +226,7 @@ def read_shards(
                 fetched[name] = dict(result.bytes)
                 logger.info(f"{name}: {result.text}")
 
-    run.each(sources, (create_only, hook), read)
+    run.for_each(sources, (create_only, hook), read)
     return fetched
 
 

@@ -226,9 +226,9 @@ def canonical_columns(df: DataFrame) -> DataFrame:
     names = [f"c{i}" for i in range(len(fields))]
     renamed = df.toDF(*names)
     kinds = {name: field.dataType for name, field in zip(names, fields, strict=True)}
-    if not any(map(_NORMAL.is_needed, kinds.values())):
+    if not any(map(_CANONICAL.is_needed, kinds.values())):
         return renamed
-    return renamed.selectExpr(*[f"{_NORMAL.of(name, kinds[name])} AS {name}" for name in names])
+    return renamed.selectExpr(*[f"{_CANONICAL.of(name, kinds[name])} AS {name}" for name in names])
 
 
 def parts_of(kind: T.DataType) -> list[tuple[str, T.DataType]]:
@@ -252,8 +252,8 @@ def _nested_types(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType
     """A type and all types inside it, each with its path."""
     yield path, kind
     for step, inner in parts_of(kind):
-        quoted_step = step if step == "[]" else f".{message_name(step[1:])}"
-        yield from _nested_types(path + quoted_step, inner)
+        text = step if step == "[]" else f".{message_name(step[1:])}"
+        yield from _nested_types(path + text, inner)
 
 
 def _problems(path: str, kind: T.DataType) -> Iterator[str]:
@@ -278,13 +278,13 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
         )
 
 
-def _is_abnormal(kind: T.DataType) -> bool:
+def _needs_canonical_form(kind: T.DataType) -> bool:
     if isinstance(kind, T.StringType):
         return not kind.isUTF8BinaryCollation()
     return isinstance(kind, (T.NullType, T.MapType, T.VariantType, *INTERVALS))
 
 
-def _normal(value: str, kind: T.DataType) -> str:
+def _canonical_form(value: str, kind: T.DataType) -> str:
     if isinstance(kind, T.NullType):
         return f"cast({value} AS string)"
     if isinstance(kind, T.MapType):
@@ -296,14 +296,14 @@ def _normal(value: str, kind: T.DataType) -> str:
     return f"({value}) COLLATE UTF8_BINARY"  # the function's name is a reserved word
 
 
-_NORMAL = NestedTransform(_is_abnormal, _normal)
+_CANONICAL = NestedTransform(_needs_canonical_form, _canonical_form)
 
 
 def _sorted_entries(value: str, kind: T.MapType) -> str:
     entry_type = T.StructType(
         [T.StructField("key", kind.keyType), T.StructField("value", kind.valueType)]
     )
-    entries = _NORMAL.of(f"map_entries({value})", T.ArrayType(entry_type))
+    entries = _CANONICAL.of(f"map_entries({value})", T.ArrayType(entry_type))
     if not SIGNED.is_needed(kind.keyType):
         return f"sort_array({entries})"
 
