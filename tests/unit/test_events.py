@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.progress import Snapshot
 from dbt.adapters.mzs3.logged import CopyLogEvent, Warnings
-from dbt.adapters.mzs3.text import shown_duration
+from dbt.adapters.mzs3.text import duration_text
 
 URI = "s3://acme/exports/orders/"
 NODE = "model.shop.orders_export"
@@ -147,4 +147,4 @@ def test_in_a_structured_log_the_fields_are_the_data(monkeypatch: pytest.MonkeyP
     ("seconds", "shown"), [(0.9, "0:00"), (61, "1:01"), (3599, "59:59"), (3600, "1:00:00")]
 )
 def test_times(seconds: float, shown: str) -> None:
-    assert shown_duration(seconds) == shown
+    assert duration_text(seconds) == shown

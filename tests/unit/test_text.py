@@ -3,11 +3,11 @@
 import pytest
 
 from dbt.adapters.mzs3.text import (
+    bytes_text,
+    count_text,
     counted,
     followed_by,
     grouped,
-    shown_bytes,
-    shown_count,
 )
 
 
@@ -48,7 +48,7 @@ def test_a_sentence_more_begins_where_the_text_ends():
     ],
 )
 def test_bytes_have_units_of_1024(size: float, shown: str) -> None:
-    assert shown_bytes(size) == shown
+    assert bytes_text(size) == shown
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_bytes_have_units_of_1024(size: float, shown: str) -> None:
     [(0, "0"), (999, "999"), (1000, "1 k"), (84_213_004, "84.2 M"), (999_960, "1 M")],
 )
 def test_counts_have_units_of_1000(count: float, shown: str) -> None:
-    assert shown_count(count) == shown
+    assert count_text(count) == shown

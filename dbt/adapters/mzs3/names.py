@@ -12,7 +12,7 @@ ONE_NAME = "one name where spark.sql.caseSensitive is off, as it is by default"
 """What is wrong with two names that differ in case: readers may have the setting off."""
 
 
-def shown_namesakes(first: str, second: str, what: str = "columns") -> str:
+def namesakes_text(first: str, second: str, what: str = "columns") -> str:
     """Two names that are taken for one, in a message, and why that is."""
     if first == second:
         return f"two {what} named {first}"

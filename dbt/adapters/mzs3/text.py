@@ -53,12 +53,12 @@ SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 """Each 1024 of the one before."""
 
 
-def shown_bytes(size: float) -> str:
+def bytes_text(size: float) -> str:
     """`48 B`, `1.4 GB` or `512 MB`."""
     return _scaled(size, 1024, SIZE_UNITS)
 
 
-def shown_count(count: float) -> str:
+def count_text(count: float) -> str:
     """`999` or `84.2 M`."""
     return _scaled(count, 1000, ("", "k", "M", "G", "T", "P", "E"))
 
@@ -73,7 +73,7 @@ def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
     return f"{digits.removesuffix('.0')} {units[power]}".rstrip()
 
 
-def shown_duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """`0:11`, `12:05` or `1:00:00`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -90,7 +90,7 @@ def largest_units(seconds: int) -> list[tuple[int, str]]:
     return parts[:2]
 
 
-def shown_at(moment: int) -> str:
+def moment_text(moment: int) -> str:
     """A time in ms since the epoch, with its date and time in UTC if there is one."""
     if not 0 <= moment <= _LAST_YEAR_MS:
         return str(moment)

@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.export.running_view import VIEW, RunningEntry, RunningVie
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
 from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.failure import readable
-from dbt.adapters.mzs3.text import grouped, shown_bytes, shown_duration
+from dbt.adapters.mzs3.text import bytes_text, duration_text, grouped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.upload.spec import OpenUpload
 
 _BEGINS_AGAIN: Mapping[RestartReason, str] = {
-    "wide rows": f"with batches for wide rows: one has more than {shown_bytes(WIDEST)}",
+    "wide rows": f"with batches for wide rows: one has more than {bytes_text(WIDEST)}",
     "equal hashes": "sorted by all columns: different rows have the same hash",
     # They may differ from those that are in files already.
     "rows computed anew": "as Spark lost rows while files were written, and computed them anew",
@@ -177,7 +177,7 @@ class RunMonitor:
     def note_resumed(self, reused: ResumedParts) -> None:
         """Report the upload parts that an interrupted run had sent."""
         parts = f"{reused.parts:,} of {grouped(reused.of_parts, 'upload part')}"
-        text = f"resume: {parts}, {shown_bytes(reused.bytes)}, taken over from an earlier run"
+        text = f"resume: {parts}, {bytes_text(reused.bytes)}, taken over from an earlier run"
         self._tell("resumed", text, {**reused._asdict(), "finished": False})
 
     def note_already_whole(self) -> None:
@@ -207,7 +207,7 @@ class RunMonitor:
             status = "rows"
             text = (
                 f"{grouped(result.rows, 'row')}, {grouped(result.files, 'file')}, "
-                f"{shown_bytes(result.bytes)} in {self._uri}, {shown_duration(elapsed)}"
+                f"{bytes_text(result.bytes)} in {self._uri}, {duration_text(elapsed)}"
             )
             made = {"rows": result.rows, "bytes": result.bytes, "files": result.files}
             fields = {"manifest": result.manifest, **made, "elapsed": elapsed}

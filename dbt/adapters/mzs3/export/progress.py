@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dbt.adapters.mzs3.text import grouped, shown_bytes, shown_duration
+from dbt.adapters.mzs3.text import bytes_text, duration_text, grouped
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 
 EVERY_S = 5.0
@@ -150,11 +150,11 @@ class Snapshot:
             if self.tasks
             else "COPY is running",
             "writing": f"{self.parts_done} of {grouped(self.parts, 'part')}, "
-            f"{grouped(self.rows or 0, 'row')}, {shown_bytes(self.bytes or 0)}",
+            f"{grouped(self.rows or 0, 'row')}, {bytes_text(self.bytes or 0)}",
         }[self.phase]
         if self.phase == "writing" and self.bytes_per_second is not None:
-            counts = f"{counts}, {shown_bytes(self.bytes_per_second)}/s"
-        return f"{counts}, {shown_duration(elapsed)}"
+            counts = f"{counts}, {bytes_text(self.bytes_per_second)}/s"
+        return f"{counts}, {duration_text(elapsed)}"
 
     @property
     def bar(self) -> str:

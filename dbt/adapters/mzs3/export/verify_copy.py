@@ -32,7 +32,7 @@ from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.store.reader import ObjectStream
 from dbt.adapters.mzs3.store.store import ListedObject
-from dbt.adapters.mzs3.text import counted, shown_bytes
+from dbt.adapters.mzs3.text import bytes_text, counted
 
 _THREADS = 8
 CHUNK_BYTES = 1 << 20
@@ -60,7 +60,7 @@ class Verification:
         found = "all as the manifest says"
         if self.problems:
             found = counted(len(self.problems), "problem")
-        return f"{self.uri}: {files}, {rows}, {shown_bytes(self.bytes)}: {found}"
+        return f"{self.uri}: {files}, {rows}, {bytes_text(self.bytes)}: {found}"
 
 
 def verify_copy(

@@ -53,8 +53,8 @@ def needed_sources(
         new = [x for one in through for x in _inputs_of(manifest, one) if x not in inputs]
     sources = [manifest.sources[one] for one in inputs if one in manifest.sources]
     needed = {one.unique_id: one for one in sources if is_of_type(one, kind)}
-    if untyped:
-        others = [one for one in sources if one.unique_id not in needed]
+    others = [one for one in sources if one.unique_id not in needed]
+    if untyped and others:
         aliased = sources_read_as(manifest, others, kind, catalog=catalog)
         needed |= {one.unique_id: one for one in aliased}
     return list(needed.values())

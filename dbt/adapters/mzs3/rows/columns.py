@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.formats.write.format import (
     Kind,
     LogicalType,
 )
-from dbt.adapters.mzs3.names import namesakes, shown_namesakes
+from dbt.adapters.mzs3.names import namesakes, namesakes_text
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain, readable
 from dbt.adapters.mzs3.spark.sql import field_sql, message_name, text_sql
 from dbt.adapters.mzs3.types.calendar import DAY
@@ -207,7 +207,7 @@ def view_problems(schema: T.StructType) -> list[str]:
     names = schema.fieldNames()
     pairs = [(names[first], names[place]) for first, place in namesakes(names)]
     return [
-        f"the query has {shown_namesakes(first, second)}, so that the model's view can't be read; "
+        f"the query has {namesakes_text(first, second)}, so that the model's view can't be read; "
         "rename one"
         for first, second in pairs
         # Spark creates no view with two names that are equal in lower case, unless case counts.
@@ -263,7 +263,7 @@ def _problems(path: str, kind: T.DataType) -> Iterator[str]:
         # fields apart that differ in case alone.
         names = kind.fieldNames()
         for first, place in namesakes(names):
-            both = shown_namesakes(names[first], names[place], "fields")
+            both = namesakes_text(names[first], names[place], "fields")
             yield f"column {path} is a struct with {both}; rename one"
     elif isinstance(kind, T.TimeType) and kind.precision > _TIME_DIGITS:
         yield (

@@ -31,7 +31,7 @@ from dbt.adapters.mzs3.store.failures import StoreError, describe, explained
 from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, delete_many
 from dbt.adapters.mzs3.store.store import ListedObject
-from dbt.adapters.mzs3.text import shown_at
+from dbt.adapters.mzs3.text import moment_text
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ def _frontier(state: ShardState, request: CompactionRequest) -> int:
         return state.since
     if int(request.since) >= state.upper:
         raise ShardError(
-            f"the shard has been written up to {shown_at(state.upper - 1)}; it can't be "
-            f"compacted as of {shown_at(int(request.since))}, which may still change. Give an "
+            f"the shard has been written up to {moment_text(state.upper - 1)}; it can't be "
+            f"compacted as of {moment_text(int(request.since))}, which may still change. Give an "
             f"earlier since, or {LATEST}"
         )
     return max(int(request.since), state.since)

@@ -8,7 +8,7 @@ from dbt.adapters.mzs3.options.values import format_size
 from dbt.adapters.mzs3.shard.compact import Compacted
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardState
 from dbt.adapters.mzs3.store.store import ListedObject
-from dbt.adapters.mzs3.text import counted, shown_at
+from dbt.adapters.mzs3.text import counted, moment_text
 
 
 def described(uri: str, state: ShardState) -> Iterator[str]:
@@ -19,10 +19,10 @@ def described(uri: str, state: ShardState) -> Iterator[str]:
     if state.is_unwritten:
         yield "reset: there is nothing to read until a run has written it"
     else:
-        yield f"readable as of {shown_at(state.first_moment)} to {shown_at(state.upper - 1)}"
+        yield f"readable as of {moment_text(state.first_moment)} to {moment_text(state.upper - 1)}"
     for schema in state.schemas:
         mark = ", in force" if schema is state.schema else ""
-        yield f"schema {schema.id} from {shown_at(schema.since)}{mark}"
+        yield f"schema {schema.id} from {moment_text(schema.since)}{mark}"
         for column in schema.columns:
             default = ", with a default" if column.default else ""
             yield f"  {column.tag}: {column.name} {column.spark} ({column.kind}){default}"
@@ -32,7 +32,8 @@ def described(uri: str, state: ShardState) -> Iterator[str]:
 
 
 def _batch(batch: ShardBatch) -> str:
-    times = f"batch {shown_at(batch.lower)} to {shown_at(batch.upper - 1)}, schema {batch.schema}"
+    first, last = moment_text(batch.lower), moment_text(batch.upper - 1)
+    times = f"batch {first} to {last}, schema {batch.schema}"
     if not batch.files:
         return f"{times}: no change"
     order = f", sorted by {', '.join(map(str, batch.sort_by))}" if batch.sort_by else ""
@@ -46,7 +47,7 @@ def _files(files: Sequence[BatchFile] | Sequence[ListedObject]) -> str:
 
 def compaction(uri: str, done: Compacted) -> Iterator[str]:
     """Lines for people: what a compaction did."""
-    since = f"readable as of {shown_at(done.state.since)} and later"
+    since = f"readable as of {moment_text(done.state.since)} and later"
     if done.new is None:
         yield f"{uri}: no batches to compact; {since}"
     else:

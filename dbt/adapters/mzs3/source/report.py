@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.mzs3.text import counted, operation_command, shown_bytes
+from dbt.adapters.mzs3.text import bytes_text, counted, operation_command
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class IngestReport:
             f"{self.rejected} rejected) in {self.seconds:.1f}s"
         )
         if self.waiting_objects:
-            what = f"{counted(self.waiting_objects, 'object')} ({shown_bytes(self.waiting_bytes)})"
+            what = f"{counted(self.waiting_objects, 'object')} ({bytes_text(self.waiting_bytes)})"
             verb = "waits" if self.waiting_objects == 1 else "wait"
             line += f"; {what} {verb}"
             more = self.waiting_runs

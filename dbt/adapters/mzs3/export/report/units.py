@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timezone
 
-from dbt.adapters.mzs3.text import largest_units, shown_bytes, shown_count
+from dbt.adapters.mzs3.text import bytes_text, count_text, largest_units
 
 NBSP = "\u00a0"
 MISSING = "\N{EN DASH}"
@@ -18,12 +18,12 @@ def format_count(count: float | None) -> str:
 
 def format_compact(count: float) -> str:
     """Three digits: `84.2 M`."""
-    return shown_count(count).replace(" ", NBSP)
+    return count_text(count).replace(" ", NBSP)
 
 
 def format_bytes(size: float | None) -> str:
     """Three digits, units of 1024 as the options of exports have them: `31.4 GB`."""
-    return MISSING if size is None else shown_bytes(size).replace(" ", NBSP)
+    return MISSING if size is None else bytes_text(size).replace(" ", NBSP)
 
 
 def format_duration(seconds: float | None) -> str:

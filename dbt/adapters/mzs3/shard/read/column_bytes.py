@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.frames import observed
 from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.store.store import ListedObject
-from dbt.adapters.mzs3.text import counted, shown_bytes
+from dbt.adapters.mzs3.text import bytes_text, counted
 
 # In brackets, as a column may be called `messages`.
 _NO_COLUMNS = {MESSAGES: "(messages)", OTHERS: "(others)"}
@@ -47,15 +47,15 @@ class ColumnBytes:
     def listed(self) -> str:
         """The largest columns, with their bytes, and how many the others have."""
         by_size = sorted(self.bytes.items(), key=lambda item: -item[1])
-        shown = [f"{name} {shown_bytes(size)}" for name, size in by_size[:_LISTED]]
+        shown = [f"{name} {bytes_text(size)}" for name, size in by_size[:_LISTED]]
         if rest := [size for _, size in by_size[_LISTED:]]:
-            shown.append(f"{counted(len(rest), 'other')} {shown_bytes(sum(rest))}")
+            shown.append(f"{counted(len(rest), 'other')} {bytes_text(sum(rest))}")
         return ", ".join(shown)
 
     @property
     def text(self) -> str:
         """What was fetched, in words."""
-        total = shown_bytes(sum(self.bytes.values()))
+        total = bytes_text(sum(self.bytes.values()))
         text = f"fetched {total} of {counted(self.files, 'file')}"
         if self.skipped:
             text += f", without {self.skipped} of {counted(self.groups, 'row group')}"

@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.shard.read.rows import ShardLocation, in_tasks
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.run_table import RunTable
-from dbt.adapters.mzs3.text import grouped, shown_at
+from dbt.adapters.mzs3.text import grouped, moment_text
 
 TABLE = "mzs3_shard_validations"
 _MOST_SHOWN = 10
@@ -72,7 +72,7 @@ class Validation:
         for batch in self.batches:
             found = f"{grouped(batch.compared, 'value')} compared, {batch.differences:,} differ"
             more = f": {batch.differing}" if batch.differing else ""
-            yield f"batch {shown_at(batch.batch)}, {batch.encoding}: {found}{more}"
+            yield f"batch {moment_text(batch.batch)}, {batch.encoding}: {found}{more}"
 
     def require_same(self) -> None:
         """Raise ShardError, which names batches and columns, if values differ."""
@@ -80,7 +80,7 @@ class Validation:
             return
         wrong = [batch for batch in self.batches if batch.differences]
         listed = "".join(
-            f"\n  - batch {shown_at(batch.batch)}: {batch.differing}"
+            f"\n  - batch {moment_text(batch.batch)}: {batch.differing}"
             for batch in wrong[:_MOST_SHOWN]
         )
         if len(wrong) > _MOST_SHOWN:

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.shard.types import BatchEncoding, Column, Type, type_from_json
-from dbt.adapters.mzs3.text import shown_at
+from dbt.adapters.mzs3.text import moment_text
 
 RECENT = 100
 
@@ -111,20 +111,20 @@ class ShardState:
         """The batches of a time and earlier ones; ShardError if the time can't be read."""
         if moment < self.since and self.since > 0:
             raise ShardError(
-                f"the shard can be read as of {shown_at(self.since)} and later, as what was "
+                f"the shard can be read as of {moment_text(self.since)} and later, as what was "
                 "before has been compacted, or was another shard before a reset; "
-                f"{shown_at(moment)} is before that. Give a later as_of, or leave it out"
+                f"{moment_text(moment)} is before that. Give a later as_of, or leave it out"
             )
         if moment < self.first_moment:
             raise ShardError(
-                f"the shard has been written since {shown_at(self.first_moment)}; there is "
-                f"nothing to read as of {shown_at(moment)}, which is before that. Give a later "
+                f"the shard has been written since {moment_text(self.first_moment)}; there is "
+                f"nothing to read as of {moment_text(moment)}, which is before that. Give a later "
                 "as_of, or leave it out"
             )
         if moment >= self.upper:
             raise ShardError(
-                f"the shard has been written up to {shown_at(self.upper - 1)}; as of "
-                f"{shown_at(moment)} it may still change. Leave as_of out, or give an earlier "
+                f"the shard has been written up to {moment_text(self.upper - 1)}; as of "
+                f"{moment_text(moment)} it may still change. Leave as_of out, or give an earlier "
                 "one"
             )
         return tuple(batch for batch in self.batches if batch.moment <= moment)
@@ -145,8 +145,8 @@ class ShardState:
         """
         if batch.lower != self.upper:
             raise ShardError(
-                f"the shard has been written up to {shown_at(self.upper - 1)} in the meantime, "
-                f"and these changes are those since {shown_at(batch.lower - 1)}"
+                f"the shard has been written up to {moment_text(self.upper - 1)} in the meantime, "
+                f"and these changes are those since {moment_text(batch.lower - 1)}"
             )
         since = batch.moment if self.batches and self.is_unwritten else self.since
         if self.batches and not batch.files and not self.batches[-1].files:

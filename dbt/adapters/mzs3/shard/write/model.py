@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.events import EventSink
-from dbt.adapters.mzs3.names import folded, namesakes, shown_namesakes
+from dbt.adapters.mzs3.names import folded, namesakes, namesakes_text
 from dbt.adapters.mzs3.options.values import Problems
 from dbt.adapters.mzs3.rows.columns import canonical_columns, column_problems, queried_rows
 from dbt.adapters.mzs3.rows.plan import in_parts
@@ -155,7 +155,7 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
     problems = column_problems(frame.schema)
     names = frame.schema.fieldNames()
     problems += [
-        f"the query has {shown_namesakes(names[first], names[place])}; rename one"
+        f"the query has {namesakes_text(names[first], names[place])}; rename one"
         for first, place in namesakes(names)
     ]
     Problems(node, problems).raise_if_any()

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.source.report import objects_hint
 from dbt.adapters.mzs3.source.run import source_session
 from dbt.adapters.mzs3.source.tables import stored_relations
 from dbt.adapters.mzs3.spark.frames import first_row
-from dbt.adapters.mzs3.text import largest_units, shown_bytes
+from dbt.adapters.mzs3.text import bytes_text, largest_units
 
 OK = "ok"
 WAITING = "waiting"
@@ -80,7 +80,7 @@ class SourceStatus:
             self.state,
             str(self.objects),
             str(self.waiting),
-            shown_bytes(self.waiting_bytes) if self.waiting else "-",
+            bytes_text(self.waiting_bytes) if self.waiting else "-",
             str(self.waiting_runs) if self.waiting else "-",
             "-" if self.lag is None else lag_text(self.lag),
             str(self.epochs),
