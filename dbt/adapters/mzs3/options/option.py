@@ -26,7 +26,7 @@ class Option:
 
     `default` is MISSING for one that is required, and `blank` stands for it while problems are
     gathered. `key` is what users write if that is not the name of the field. Without a value, the
-    option has that of the key `like`, if that is given. In tables it comes behind the option
+    option has the value of the key `like`, if that is given. In tables it comes after the option
     `after`, and its default is `shown` there if that is not empty.
     `spell` makes of a value what users write. `formats` are those that it is for; `pinned` says
     that a source keeps to its first value.

@@ -225,8 +225,8 @@ def _first_reject(stored: DataFrame) -> tuple[str, str]:
 
 
 def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
-    """Where the header comes from that the object `wrong` was compared with, and how to get
-    another one, to be put behind the error."""
+    """The end of an error: where the header comes from that the object `wrong` was compared with,
+    and how to get another one."""
     where = spec.header_from
     if not where.is_found:
         return ""  # it was declared

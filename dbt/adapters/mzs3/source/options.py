@@ -151,7 +151,7 @@ class SourceDefinition:
     event notifications on an SQS queue announce is taken. [Both](s3-csv-source/queues.md): one
     source, in which every object is taken once."""
     key_order: str = option(choice((ANY, ASCENDING)), ANY)
-    """`any`, or `ascending`: the keys of new objects sort behind those of earlier ones, but for
+    """`any`, or `ascending`: the keys of new objects sort after those of earlier ones, but for
     some, so that a run lists only [their end](s3-csv-source/listing.md#where-keys-grow)."""
     full_listing_hours: int = option(whole_number(1), 24)
     """With `key_order: ascending`: all keys are listed again once the last time was so many hours

@@ -2,7 +2,7 @@
 
 Until an epoch is committed, each run purifies anew. If it comes to another definition than the
 run before, it makes the table of rows anew, in which nothing counts yet. The ledger stays as it
-is: what users have decided of objects, and what a queue has told of, is in it. Before that,
+is: it has what users have decided of objects, and what a queue has announced. Before that,
 
 - every epoch that was planned is closed. So a run that has lost the lock commits nothing any more;
   and if it just has, the definition is pinned.
@@ -171,8 +171,8 @@ def require_format(definition: SourceDefinition, there: str) -> None:
 
 
 def _require_location(definition: SourceDefinition, ledger: Ledger) -> None:
-    """Raises SourceError if a queue has told of objects that are in no location of the source's:
-    they are to be taken without being listed."""
+    """Raises SourceError if a queue has announced objects outside the location, which would be
+    taken without being listed."""
     uri, objects = definition.location.uri, ledger.objects().where("object IS NOT NULL")
     other = objects.where(~F.col("object").startswith(uri)).first()
     if other is not None:

@@ -1,4 +1,4 @@
-"""A run on one source: where it runs, what is declared, who is told of it and who stops it.
+"""A run on one source: its session, its definition, its log and its cancellation.
 
 Also what run-operations need beside it: the session's settings, the lock, and errors of Spark in
 the user's words.

@@ -49,7 +49,7 @@ RangeNumber = tuple[int, int]
 class Ends:
     """The ends of records in a range, for one of the two cases.
 
-    `first` is the offset behind the first of them, relative to the range; None if there is none.
+    `first` is the offset after the first of them, relative to the range; None if there is none.
     `first_line` counts the newlines before that offset, those inside quotes included.
     """
 
@@ -72,7 +72,7 @@ class Survey:
     inside: Ends = field(default_factory=Ends)
 
     def extended(self, data: bytes, quote: bytes) -> Survey:
-        """The survey of this range and `data` behind it; a few passes in C, none over quotes."""
+        """The survey of this range and `data` after it; a few passes in C, none over quotes."""
         pieces = data.split(quote) if quote else [data]
         # Every second piece is inside quotes if the data begins outside, and the others if not.
         begins_inside = self.quotes % 2
@@ -92,9 +92,9 @@ class Survey:
         # A quote is between any two pieces; `index` is that of the piece with the newline.
         newlines = map(bytes.count, pieces[first::2], itertools.repeat(b"\n"))
         index = next(itertools.compress(itertools.count(first, 2), newlines))
-        behind = sum(map(len, pieces[:index])) + index + pieces[index].index(b"\n") + 1
-        line = self.newlines + data.count(b"\n", 0, behind)
-        return Ends(count, self.size + behind, line)
+        after = sum(map(len, pieces[:index])) + index + pieces[index].index(b"\n") + 1
+        line = self.newlines + data.count(b"\n", 0, after)
+        return Ends(count, self.size + after, line)
 
 
 def read_ranges(
@@ -141,7 +141,7 @@ def survey_of(text: str) -> Survey:
 class RangePlan:
     """The whole records that one range reads, from `start` to `end`; each is of exactly one range.
 
-    The range itself ends at `range_end`; the end of its last record may be in the ranges behind.
+    The range itself ends at `range_end`; the end of its last record may be in a later range.
     `line` and `record` count the lines and the records before `start`, a header included. A range
     in which no record ends has none of its own: `start` is `end`.
     """
@@ -309,7 +309,7 @@ def _json_records(spec: FetchSpec) -> RecordsOfRange:
     def read_records(one: RangeOfObject, read: ReadBytes) -> Iterator[Records]:
         for chunk in Chunks(read, None, one.first, BLOCK_BYTES):
             records = decoder.decode(chunk)
-            # The plans of the ranges behind count a blank line as a record.
+            # The plans of later ranges count a blank line as a record.
             if records.count < chunk.data.count(b"\n"):
                 raise unclear_error(spec.location.uri_of(one.key))
             yield records
@@ -318,7 +318,7 @@ def _json_records(spec: FetchSpec) -> RecordsOfRange:
 
 
 def range_reader(blocks: Iterator[memoryview], skip: int, tail: ReadBytes) -> ReadBytes:
-    """Reads the blocks without their first `skip` bytes, and what `tail` reads behind them."""
+    """Reads the blocks without their first `skip` bytes, and then what `tail` reads."""
     held = memoryview(b"")
 
     def read(size: int) -> bytes:

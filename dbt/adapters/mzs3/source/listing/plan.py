@@ -108,8 +108,8 @@ def new_objects(
 ) -> Iterator[TakeObjects | Refusal]:
     """The matching objects that a run is to take; listed once, a page at most by the driver.
 
-    `announced` are objects that a queue told of, with the columns of the listing; they come beside
-    it, or in its place where the source does not list. Limits leave `least` of them at least.
+    `announced` are objects that a queue has, with the columns of the listing; they come beside it,
+    or in its place where the source does not list. Limits leave `least` objects at least.
     """
     definition = run.definition
     after, full_since = listing_start(ledger, definition)
@@ -163,7 +163,7 @@ def _taken(
         sums = ("count(*) AS objects", "coalesce(sum(size), 0) AS bytes")
         some = totals(taken, sums, few=on_driver)
         if some["objects"] < found["objects"]:
-            # All of them, so that what fails now keeps its place before those behind it.
+            # All of them, so that what fails now keeps its place before the later ones.
             all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
     return TakeObjects(
         frame=taken.select(*_PLAN_COLUMNS),

@@ -142,7 +142,7 @@ def _with_uris(run: SourceRun, listed: DataFrame) -> DataFrame:
 def _pieces(
     run: SourceRun, store: Store, page: FirstPage, end: str, ledger: Ledger | None
 ) -> list[KeyRange]:
-    """The key space behind the first page, in as many pieces as are worth it."""
+    """The key space after the first page, in as many pieces as are worth it."""
     location = run.definition.location
     if ledger is not None and (known := ledger.sample(SAMPLE_ONE_IN)):
         keys = [location.key_of(uri) for uri in known]
@@ -153,7 +153,7 @@ def _pieces(
         return [KeyRange(end)]
     prefix = listed_prefix(location, run.definition.pattern)
     most = PIECES_PER_TASK * default_parallelism(run.spark)
-    # Folders of more than a page each: so what is in them may be told apart too.
+    # Folders of more than a page each: then one folder may be cut into pieces too.
     deep = page.folders == 1
     per_piece = 1 if deep else PAGES_PER_PIECE * page.folders
     within = replace(location, prefix=prefix)

@@ -1,8 +1,8 @@
-"""The messages that one run has in its hands, from receiving them to deleting them.
+"""The messages that one run has received, until it deletes them or gives them back.
 
 A message is deleted only when the run says that all it announced is on record. Whatever else
-happens, it goes back: at the end of the run, or, if the process is killed, once SQS takes it for
-lost.
+happens, it goes back: at the end of the run, or, if the process is killed, once its visibility
+timeout ends.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class Inbox:
         return events, reasons, again, 0
 
     def _warn_of_others(self, reasons: Counter[str], again: int, ended_after: int) -> None:
-        """In one warning, as to run again does not help against what is behind many of others."""
+        """Warns once: to run again does not help where many messages of others come first."""
         said, advice = "came again", "Run again for the rest"
         if reasons:
             what = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
