@@ -69,8 +69,8 @@ def ingest(
     Makes the source's schema and relations if they are missing, `create_only` no more than that;
     `afresh` drops all that was ingested before. `spark` must not be used by another thread
     meanwhile: some of its settings are changed, and set back. Another run on the same source is
-    waited for, up to `wait_s` seconds. `SourceRun` says what `cancelled` and `tell` are for. Raises
-    an Mzs3Error; what was committed before stays.
+    waited for, up to `wait_s` seconds. `SourceRun` says what `cancelled` and `tell` are for.
+    Raises an Mzs3Error; what was committed before stays.
     """
     started = time.monotonic()
     name, relations = definition.name, definition.relations
