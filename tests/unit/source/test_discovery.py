@@ -160,6 +160,11 @@ def test_all_problems_are_told_at_once():
     assert len(problems(discover=["ftp"], after_commit="x", pattern="[")) == 3
 
 
+def test_all_problems_of_one_value_are_told_at_once():
+    assert len(problems(discover=["ftp", {"sqs_notifications": "a b"}, "sqs_notifications"])) == 3
+    assert len(problems(after_commit={"tag": {"a": "b;c", "aws:x": "y"}})) == 2
+
+
 def test_the_name_of_a_queue():
     assert queue_name("orders-events") == queue_name(URL) == queue_name(f"{URL}/")
 
