@@ -86,8 +86,8 @@ class CatalogAdapter(SparkAdapter):
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """The schema's tables and views, without the session's temporary views."""
-        found = super().list_relations_without_caching(schema_relation)
-        relations = [relation for relation in found if relation.schema]
+        listed = super().list_relations_without_caching(schema_relation)
+        relations = [relation for relation in listed if relation.schema]
         schema = str(schema_relation.schema)
         for number, relation in enumerate(relations):
             # In the session catalog, Spark reports tables of Iceberg as Hive's.

@@ -54,8 +54,8 @@ class Mzs3Credentials(SparkCredentials):
     `connect`: Spark runs behind a Spark Connect server. `thrift`, `http`, `odbc`: SQL as in
     dbt-spark, with its keys; all else needs `spark_submit`."""
     host: Optional[str] = None  # noqa: UP045
-    """With `connect`, the server: `sc://spark.acme.com:15002`, with what it needs behind it, such
-    as `/;use_ssl=true;token={{ env_var('DBT_ENV_SECRET_SPARK_TOKEN') }}`. Values are
+    """With `connect`, the server: `sc://spark.acme.com:15002`, followed by what it needs, such as
+    `/;use_ssl=true;token={{ env_var('DBT_ENV_SECRET_SPARK_TOKEN') }}`. Values are
     percent-encoded: `/` as `%2F`, `=` as `%3D`. What follows the `;` is not shown."""
     # YAML's numbers and booleans are as good as text here.
     server_side_parameters: Dict[str, Any] = field(default_factory=dict)  # noqa: UP006
@@ -123,7 +123,7 @@ class Mzs3Credentials(SparkCredentials):
         if problem := url_problem(self.host or ""):
             yield problem
         if self.token:
-            yield "with method: connect the token belongs into host, behind ;token="
+            yield "with method: connect the token belongs into host, after ;token="
 
     @cached_property
     def folder(self) -> Path:
@@ -156,7 +156,7 @@ class Mzs3Credentials(SparkCredentials):
         return self.host if self.method == Mzs3ConnectionMethod.CONNECT else None
 
     @property
-    def _shown_host(self) -> str | None:
+    def _host_without_token(self) -> str | None:
         return self.host and (server_address(self.host) if self.connect_server else self.host)
 
     @property
@@ -167,7 +167,7 @@ class Mzs3Credentials(SparkCredentials):
     @property
     def unique_field(self) -> str:
         """The host or the method, which dbt hashes for its telemetry."""
-        return self._shown_host or str(self.method)
+        return self._host_without_token or str(self.method)
 
     def _connection_keys(self) -> Tuple[str, ...]:  # noqa: UP006
         if self.method == Mzs3ConnectionMethod.SESSION:
@@ -187,28 +187,28 @@ class Mzs3Credentials(SparkCredentials):
         if self.submit_options is not None:
             master = self.submit_options.master
             yield "spark_submit", {"master": master and hide_login(master)}
-        shown = {
+        regions = {
             name: {"region": connection.region, "endpoint": connection.endpoint}
             for name, connection in self.connections.items()
         }
-        yield "aws_connections", shown
+        yield "aws_connections", regions
 
     def __post_serialize__(
         self, dct: dict[str, Any], context: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        shown: dict[str, Any] = super().__post_serialize__(dct, context)
-        shown["host"] = self._shown_host
-        shown["aws_connections"] = {
+        serialized: dict[str, Any] = super().__post_serialize__(dct, context)
+        serialized["host"] = self._host_without_token
+        serialized["aws_connections"] = {
             name: mask_secrets(AwsConnection, given)
             for name, given in self.aws_connections.items()
         }
         for name in _SECRET_FIELDS:
-            value = shown.get(name)
+            value = serialized.get(name)
             if isinstance(value, dict):  # any parameter of Spark may hold a key
-                shown[name] = dict.fromkeys(value, HIDDEN)
+                serialized[name] = dict.fromkeys(value, HIDDEN)
             elif value is not None:
-                shown[name] = HIDDEN
-        return shown
+                serialized[name] = HIDDEN
+        return serialized
 
     def __repr__(self) -> str:
         return f"Mzs3Credentials({self.to_dict(omit_none=True)})"

@@ -13,7 +13,7 @@ ONE_NAME = "one name where spark.sql.caseSensitive is off, as it is by default"
 
 
 def namesakes_text(first: str, second: str, what: str = "columns") -> str:
-    """Two names that are taken for one, in a message, and why that is."""
+    """Two names that Spark takes for one, in a message, with the reason."""
     if first == second:
         return f"two {what} named {first}"
     return f"{what} {first} and {second}, which are {ONE_NAME}"

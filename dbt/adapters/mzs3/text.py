@@ -36,9 +36,9 @@ def is_near_miss(given: str, meant: str) -> bool:
     return given != meant and bool(close)
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """`did you mean delimiter? `, or an empty text if no known name is similar."""
-    near = difflib.get_close_matches(given, list(known), n=1)
+def did_you_mean(given: str, names: Iterable[str]) -> str:
+    """`did you mean delimiter? `, or an empty text if none of the names is similar."""
+    near = difflib.get_close_matches(given, list(names), n=1)
     return f"did you mean {near[0]}? " if near else ""
 
 
@@ -94,5 +94,5 @@ def moment_text(moment: int) -> str:
     """A time in ms since the epoch, with its date and time in UTC if there is one."""
     if not 0 <= moment <= _LAST_YEAR_MS:
         return str(moment)
-    shown = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=moment)
-    return f"{moment} ({shown.isoformat(' ', 'milliseconds')})"
+    time = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=moment)
+    return f"{moment} ({time.isoformat(' ', 'milliseconds')})"

@@ -94,13 +94,13 @@ def _relations(manifest: Any, catalog: str) -> Iterator[tuple[Any, str]]:
 class _Writer:
     """A model that writes to a location, and may own a prefix of it.
 
-    `store` tells buckets of one name apart, `shown` is the location as errors name it, `place` is
+    `store` tells buckets of one name apart, `location` is the text of it in errors, `place` is
     equal for writers to one location, and `within` is a prefix that the location is, or is inside.
     """
 
     node: Any
     store: Hashable
-    shown: str
+    location: str
     place: Hashable
     within: S3Location | None
     owned: S3Location | None = None
@@ -128,22 +128,22 @@ def _locations(
         if len(nodes := by_place[writer.store, writer.place]) > 1:
             yield (
                 writer.node,
-                f"location {writer.shown} is that of {_others(nodes, writer.node)} too; give each "
-                "a location of its own",
+                f"location {writer.location} is that of {_others(nodes, writer.node)} too; give "
+                "each a location of its own",
             )
         for outer in (one for place in _prefixes_around(writer) for one in owners.get(place, ())):
             if outer.owned is not None and outer.place != writer.place:
                 inside[outer.node.unique_id].append(writer.node)
                 yield (
                     writer.node,
-                    f"location {writer.shown} is inside {outer.owned.uri}, which "
+                    f"location {writer.location} is inside {outer.owned.uri}, which "
                     f"{node_and_file(outer.node)} owns; choose one outside of it",
                 )
     for writer in writers:
         if inner := inside.get(writer.node.unique_id):
             yield (
                 writer.node,
-                f"location {writer.shown} has inside it that of {_others(inner, writer.node)}; "
+                f"location {writer.location} has inside it that of {_others(inner, writer.node)}; "
                 "choose one that has nobody else's inside it",
             )
 

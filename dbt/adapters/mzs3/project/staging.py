@@ -87,7 +87,7 @@ def stage_for_run_hook(adapter: Any) -> None:
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
-    """Creates the relation, without rows, if it is that of a source in S3; whether it is.
+    """Creates the relation of a source in S3, without rows; whether it is one of a source.
 
     For unit tests, and for macros that ask for columns while a model is compiled. Raises
     DbtRuntimeError with the source's error.
