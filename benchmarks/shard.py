@@ -22,10 +22,11 @@ from s3_server import serve_s3
 from session import BUCKET, Session, median_seconds
 from table import TABLE
 
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import StateStore
-from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
+from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.store.location import parse_location
 
 UPDATED = "pmod(hash(id, 9), 1000) < {}"
@@ -60,7 +61,7 @@ class Bench(Session):
         """Print the bytes and the median seconds of a diff, and their ratios to a full export."""
         versions = self._versions(rows)
         first = self.persist(versions[0], "diff", encoding)
-        results: dict[str, CopyResult | PersistResult] = {}
+        results: dict[str, CopyResult | Committed] = {}
 
         def export(turn: int) -> None:
             results["copy_to_s3"] = self.export(versions[turn % 2])
@@ -93,7 +94,7 @@ class Bench(Session):
         self.exports += 1
         return self.copy(query, f"export{self.exports}", format="parquet")
 
-    def persist(self, query: str, name: str, encoding: str) -> PersistResult:
+    def persist(self, query: str, name: str, encoding: str) -> Committed:
         """A run of a model into the shard of this name."""
         self.runs += 1
         return persist_shard(

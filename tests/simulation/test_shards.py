@@ -24,8 +24,8 @@ from support.shard.simulated import (
     require_readable,
 )
 
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.shard.state.store import UnknownWriteError
-from dbt.adapters.mzs3.shard.write.job import PersistResult
 
 KEEP_MS = 24 * HOUR_MS
 EIGHT_DAYS = Pass(192 * HOUR_MS)
@@ -45,7 +45,7 @@ class Ends:
 
     def check(self, shard: Shard, outcomes: tuple[Any, ...]) -> None:
         for actor, outcome in enumerate(outcomes):
-            if isinstance(outcome, PersistResult):
+            if isinstance(outcome, Committed):
                 assert actor in shard.wrote, "says that it wrote"
             elif isinstance(outcome, Exception) and not isinstance(outcome, UnknownWriteError):
                 assert actor not in shard.wrote, f"says that it did not write: {outcome}"

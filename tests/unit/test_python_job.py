@@ -8,6 +8,7 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 from dbt.adapters.mzs3 import impl
 from dbt.adapters.mzs3.connections import NodeState, Remains
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.python_job import (
@@ -15,7 +16,6 @@ from dbt.adapters.mzs3.python_job import (
     job_response,
     run_started_ms,
 )
-from dbt.adapters.mzs3.shard.write.job import PersistResult
 
 SESSION = {"method": "session"}
 THRIFT = {"method": "thrift", "host": "spark.acme.com", "user": "dbt"}
@@ -88,7 +88,7 @@ def test_the_runs_start_does_not_move():
 
 CONFIG = SimpleNamespace(model=SimpleNamespace(unique_id="model.acme.a"))
 EXPORTED = CopyResult(1234, "s3://b/p/", "s3://b/p/_manifest.json", files=3, bytes=456, as_of=789)
-KEPT = PersistResult(5, "s3://b/s/", "s3://b/s/_shard.json", files=1, bytes=456, as_of=789)
+KEPT = Committed(5, "s3://b/s/", "s3://b/s/_shard.json", files=1, bytes=456, as_of=789)
 
 
 def ends(failure, committed, *, cancelled=False, warnings=()):

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.shard.compact import Compacted, compact_shard
 from dbt.adapters.mzs3.shard.options import parse_compaction
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
 from dbt.adapters.mzs3.shard.read.validation import validate_shard
-from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
+from dbt.adapters.mzs3.shard.write.job import persist_shard
 from dbt.adapters.mzs3.spark.session import get_or_create
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import parse_location
@@ -41,10 +42,10 @@ def connection(aws_connection: dict[str, str]) -> AwsConnection:
 
 
 @pytest.fixture
-def persist(spark: Any, connection: AwsConnection, location: str) -> Callable[..., PersistResult]:
+def persist(spark: Any, connection: AwsConnection, location: str) -> Callable[..., Committed]:
     """`persist(query, as_of, **options)`."""
 
-    def run(query: str, as_of: int, **options: Any) -> PersistResult:
+    def run(query: str, as_of: int, **options: Any) -> Committed:
         return persist_shard(
             spark,
             query,

@@ -72,17 +72,17 @@ def test_a_diff_is_what_a_comparison_by_all_columns_finds(
 ) -> None:
     before, rows = before_and_rows(seed, values)
     taken = before.withColumn("d", -F.col("d"))
-    exact = shard_rows.consolidated(shard_rows.added(rows).unionByName(taken), rows.columns)
+    exact = shard_rows.consolidate(shard_rows.additions(rows).unionByName(taken), rows.columns)
     expected = multiset(exact)
     assert len(expected) > 20
-    assert multiset(diff.changed(rows, before)) == expected
+    assert multiset(diff.changes_between(rows, before)) == expected
     # Numbers of few digits come from files as doubles.
     few = ("decimal(12,2)", "decimal(4,1)")
     doubles = [
         F.col(name).cast("double").alias(name) if kind in few else name
         for name, kind in before.dtypes
     ]
-    changes = diff.changed(rows, before.select(*doubles))
+    changes = diff.changes_between(rows, before.select(*doubles))
     assert changes.schema == exact.schema
     assert multiset(changes) == expected
 
@@ -91,11 +91,11 @@ def test_rows_of_one_first_hash_are_told_apart_by_the_second(
     before_and_rows: Callable[..., tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, rows = before_and_rows(7, VALUES)
-    expected = multiset(diff.changed(rows, before))
+    expected = multiset(diff.changes_between(rows, before))
     _, second = diff.HASHES
     first = "pmod(xxhash64(1, {}), 2) AS h1"
     monkeypatch.setattr(diff, "HASHES", (first, second))
-    assert multiset(diff.changed(rows, before)) == expected
+    assert multiset(diff.changes_between(rows, before)) == expected
 
 
 def test_only_rows_that_may_have_changed_are_compared_by_all_columns(
@@ -107,10 +107,10 @@ def test_only_rows_that_may_have_changed_are_compared_by_all_columns(
         compared.append(changes.count())
         return consolidated(changes, names)
 
-    monkeypatch.setattr(diff, "consolidated", counting)
+    monkeypatch.setattr(diff, "consolidate", counting)
     before = spark.sql("select id as c0, 'a' as c1, 1L as d from range(1000)")
     rows = spark.sql("select id as c0, if(id = 7, 'b', 'a') as c1 from range(1000)")
-    assert multiset(diff.changed(rows, before)) == {"(7, 'a')": -1, "(7, 'b')": 1}
+    assert multiset(diff.changes_between(rows, before)) == {"(7, 'a')": -1, "(7, 'b')": 1}
     assert compared == [2]
 
 
@@ -121,10 +121,10 @@ def test_narrow_columns_are_moved_as_one(spark: Any, monkeypatch: pytest.MonkeyP
         compared.extend(names)
         return consolidated(changes, names)
 
-    monkeypatch.setattr(diff, "consolidated", noting)
+    monkeypatch.setattr(diff, "consolidate", noting)
     row = "select 7 as c0, 'a' as c1, true as c2, {} as c3"
     before, rows = (spark.sql(row.format(c3)) for c3 in ("cast(null as date)", "date'1970-01-01'"))
-    changes = diff.changed(rows, before.withColumn("d", F.lit(1).cast("bigint")))
+    changes = diff.changes_between(rows, before.withColumn("d", F.lit(1).cast("bigint")))
     assert changes.columns == [*rows.columns, "d"]
     kept, gone = (7, "a", True, dt.date(1970, 1, 1)), (7, "a", True, None)
     assert multiset(changes) == {repr(kept): 1, repr(gone): -1}
@@ -154,9 +154,9 @@ def test_much_data_is_sorted_by_as_many_tasks_on_each_core(
         partitions.append(changes.select(F.spark_partition_id()).distinct().count())
         return changes
 
-    monkeypatch.setattr(diff, "consolidated", counting)
+    monkeypatch.setattr(diff, "consolidate", counting)
     before = spark.sql("select id as c0, 1L as d from range(200)")
     rows = spark.sql("select id as c0 from range(200, 400)")
     for stored in (1 << 20, 7 * diff.BYTES_OF_A_SORT):
-        diff.changed(rows, before, stored)
+        diff.changes_between(rows, before, stored)
     assert partitions == [2, 8]

@@ -62,7 +62,7 @@ def spoil(s3: Any, location: str, batch: int) -> None:
     new = replace(old, files=(replace(file, size=len(wrong), etag=etag),))
     batches = list(before.state.batches)
     batches[batch] = new
-    store.replace(before, replace(before.state, batches=tuple(batches)))
+    store.write(before, replace(before.state, batches=tuple(batches)))
 
 
 def test_what_was_compared_and_what_differs_is_kept_for_each_batch(

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dbt.adapters.mzs3.shard.batch.compare import FileComparison, compare_encodings
-from dbt.adapters.mzs3.shard.batch.read import read_batch
+from dbt.adapters.mzs3.shard.batch.read import FileComparison, compare_encodings, read_batch
 from dbt.adapters.mzs3.shard.batch.write import BatchFormat, BatchLayout
 from dbt.adapters.mzs3.shard.types import Column, Type
 from support.shard.values import wire_array

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import CompactionPlan
 from dbt.adapters.mzs3.shard.options import CompactionRequest
@@ -25,7 +26,6 @@ from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, from_doc
 from dbt.adapters.mzs3.shard.types import Column, Type
 from dbt.adapters.mzs3.shard.write import batch as write_batch
 from dbt.adapters.mzs3.shard.write import job as write_job
-from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.store import prefix as objects_prefix
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
@@ -87,7 +87,7 @@ class Write:
     mode: str = "append"
     late: bool = False
 
-    def __call__(self, ask: Ask) -> PersistResult:
+    def __call__(self, ask: Ask) -> Committed:
         client = ShardClient(ask, late=self.late)
 
         def changes(_: Any, state: ShardState, __: int) -> Any:

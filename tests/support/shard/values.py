@@ -19,12 +19,21 @@ from dbt.adapters.mzs3.shard.types import (
     SCALARS,
     Type,
     array_of,
-    list_of,
-    map_of,
     range_of,
-    record_of,
     wire_type,
 )
+
+
+def list_of(element: Type) -> Type:
+    return Type("list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    return Type("map", (key, value))
+
+
+def record_of(*fields: Type) -> Type:
+    return Type("record", fields)
 
 
 def signed(bits: int) -> st.SearchStrategy[int]:

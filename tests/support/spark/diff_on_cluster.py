@@ -10,9 +10,10 @@ import json
 import sys
 from typing import Any
 
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.shard import rows as shard_rows
 from dbt.adapters.mzs3.shard.write import diff
-from dbt.adapters.mzs3.shard.write.job import PersistResult, persist_shard
+from dbt.adapters.mzs3.shard.write.job import persist_shard
 from support.spark import export_on_cluster
 
 BEFORE = f"select id as k, -1D as x from range({export_on_cluster.GROUPS})"
@@ -23,7 +24,7 @@ select k, x + cast(java_method('java.lang.System', 'nanoTime') as bigint) % 1000
 
 def persist_diff(
     spark: Any, query: str, *, options: dict[str, Any], as_of: int, **run: Any
-) -> PersistResult:
+) -> Committed:
     """Stands for `persist_shard`: the query's rows are the second batch."""
     persist_shard(spark, BEFORE, options={**options, "parts": 1}, as_of=as_of, **run)
     unknown = {"location": options["location"]}

@@ -217,7 +217,7 @@ def test_bytes_by_column_are_told_of_files_that_are_there_and_read(
     store = SimpleNamespace(existing=lambda: SimpleNamespace(state=state), prefix=None)
     read = min(files, 1000)
     monkeypatch.setattr(locations, "StateStore", lambda *_: store)
-    monkeypatch.setattr(locations, "described", lambda *_: ["a shard"])
+    monkeypatch.setattr(locations, "description_lines", lambda *_: ["a shard"])
     monkeypatch.setattr(
         locations, "bytes_in_files", lambda *_: ColumnBytes(read, bytes={"a": read})
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.shard.values import list_of, map_of, record_of
 
 from dbt.adapters.mzs3.shard.types import (
     ACL_ITEM,
@@ -10,11 +11,8 @@ from dbt.adapters.mzs3.shard.types import (
     MZ_ACL_ITEM,
     Type,
     array_of,
-    list_of,
-    map_of,
     parse_type,
     range_of,
-    record_of,
 )
 
 NUMERIC = Type("numeric", precision=10, scale=2)

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from support.shard.values import every_scalar, types
+from support.shard.values import every_scalar, list_of, map_of, record_of, types
 
 from dbt.adapters.mzs3.shard.types import (
     ACL_ITEM,
@@ -17,10 +17,7 @@ from dbt.adapters.mzs3.shard.types import (
     Type,
     array_of,
     extension_name,
-    list_of,
-    map_of,
     range_of,
-    record_of,
     storage_field,
     type_from_json,
 )

@@ -46,7 +46,7 @@ class PackedColumn:
 def unpacked(
     batch: pa.RecordBatch, columns: Sequence[PackedColumn], before: int
 ) -> pa.RecordBatch:
-    """The batch with the columns c0, c1, …, behind the first `before` of it, which stay."""
+    """The batch with the columns c0, c1, … after its first `before` columns, which stay."""
     kept, sent = batch.columns[:before], batch.columns[before:]
     names = [*batch.schema.names[:before], *(f"c{place}" for place in range(len(columns)))]
     return pa.RecordBatch.from_arrays([*kept, *(c.values(sent) for c in columns)], names)

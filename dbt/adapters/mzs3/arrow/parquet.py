@@ -1,6 +1,9 @@
-"""Parquet read with bounded memory, however large rows are; runs on executors."""
+"""Parquet read with bounded memory, by ranges of an object; runs on executors."""
 
 from __future__ import annotations
+
+import io
+from collections.abc import Callable
 
 import pyarrow.parquet as pq
 
@@ -13,3 +16,77 @@ def batch_rows(group: pq.RowGroupMetaData) -> int:
     """How many rows of a row group are read at once; batches of several groups are not bounded."""
     row_bytes: int = group.total_byte_size // max(1, group.num_rows)
     return max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, row_bytes)))
+
+
+class RandomAccessFile(io.RawIOBase):
+    """An object of `size` bytes as a file, of which `fetch(start, end)` gives a range.
+
+    Each request is for `window` bytes at least, which are kept until the next one. The last
+    `tail` bytes are fetched at once and kept for good. `fetched` counts the bytes. `failure` is
+    the first exception of `fetch`, as the reader of the file may have turned it into one of its
+    own.
+    """
+
+    def __init__(
+        self, size: int, fetch: Callable[[int, int], bytes], *, window: int = 0, tail: int = 0
+    ) -> None:
+        super().__init__()
+        self._size = size
+        self._get = fetch
+        self._window = window
+        self._tail_start = max(0, size - tail)
+        self._tail: bytes | None = None
+        self._position = 0
+        self._start, self._held = 0, b""
+        self.fetched = 0
+        self.failure: Exception | None = None
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    seekable = readable
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Set the offset of the next read; nothing is fetched yet."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
+        self._position = base[whence] + offset
+        return self._position
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Exactly `size` bytes, fewer only at the object's end."""
+        left = max(0, self._size - self._position)
+        size = left if size is None or size < 0 else min(size, left)
+        start, end = self._position, self._position + size
+        data = self._bytes(start, end) if size else b""
+        self._position = end
+        return data
+
+    def _bytes(self, start: int, end: int) -> bytes:
+        tail_start = self._tail_start
+        if start >= tail_start and self._tail is None:
+            self._tail = self._fetch(tail_start, self._size)
+        if self._tail is None or end <= tail_start:
+            return self._part(start, end)
+        before = self._part(start, tail_start) if start < tail_start else b""
+        return before + self._tail[max(0, start - tail_start) : end - tail_start]
+
+    def _part(self, start: int, end: int) -> bytes:
+        if not self._window:
+            return self._fetch(start, end)
+        if not (self._start <= start and end <= self._start + len(self._held)):
+            last = min(self._size, max(end, start + self._window))
+            # The end of an object is read backwards: what is before it is asked for next.
+            first = max(0, min(start, last - self._window))
+            self._held = b""  # not both at once
+            self._start, self._held = first, self._fetch(first, last)
+        return self._held[start - self._start : end - self._start]
+
+    def _fetch(self, start: int, end: int) -> bytes:
+        try:
+            data = self._get(start, end)
+        except Exception as exc:
+            self.failure = self.failure or exc
+            raise
+        self.fetched += len(data)
+        return data

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.arrow.random_access import RandomAccessFile
+from dbt.adapters.mzs3.arrow.parquet import RandomAccessFile
 from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.existing import Existing, read_existing, unlisted_objects
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, read_intent

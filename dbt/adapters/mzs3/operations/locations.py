@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.logged import warnings_of
 from dbt.adapters.mzs3.options.values import Problems
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.compact import compact_shard
-from dbt.adapters.mzs3.shard.describe import compaction, described, reset
+from dbt.adapters.mzs3.shard.describe import compaction_lines, description_lines, reset_line
 from dbt.adapters.mzs3.shard.options import parse_compaction
 from dbt.adapters.mzs3.shard.read.column_bytes import bytes_in_files
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
@@ -107,7 +107,7 @@ def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
     connection, place = _shard_at(adapter, operation, location, aws_connection)
     store = StateStore(open_store(connection, place), place)
     state = store.existing().state
-    for line in described(place.uri, state):
+    for line in description_lines(place.uri, state):
         logger.info(f"  {line}")
     files = sum(len(batch.files) for batch in state.batches)
     if not files:
@@ -149,7 +149,7 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
         except KeyboardInterrupt:
             cancelled.set()  # it cleans up, and may have done all by then
             done = running.result()
-    for line in compaction(location.uri, done):
+    for line in compaction_lines(location.uri, done):
         logger.info(f"  {line}")
 
 
@@ -171,7 +171,7 @@ def reset_shard(adapter: Any, location: Any, aws_connection: Any, confirm: Any) 
         raise UnknownWriteError(
             f"{exc}: look with describe_shard before you run it again"
         ) from exc
-    logger.info(f"  {reset(place.uri, before)}")
+    logger.info(f"  {reset_line(place.uri, before)}")
 
 
 def _shard_at(

@@ -1,4 +1,5 @@
-"""Compaction: one batch in the place of many, and files removed that no batch names."""
+"""Compaction: one batch in the place of many; files that no batch names are removed, and uploads
+that killed runs left open are aborted."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
     MOST_PARTS_OF_A_RUN,
     SAMPLES_OF_A_PART,
-    consolidated,
+    consolidate,
     part_count,
-    sorted_runs,
+    sort_runs,
 )
 from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
@@ -112,7 +113,7 @@ def _sort_columns(
     return schema.named(request.sort_by)[0]
 
 
-# No run takes a week: an upload that has been open for longer is that of a killed one.
+# No run takes a week: a run that has an upload open for longer was killed.
 LONGEST_UPLOAD_MS = 7 * 24 * 60 * 60 * 1000
 
 _NEWEST = 1 << 62
@@ -177,24 +178,21 @@ def _merge_batches(
     parts: int | None,
 ) -> ShardBatch:
     """Write the new batch and put it in the place of the old ones, if none was removed since."""
-    prefix = store.prefix
     sort_by = tuple(column.tag for column in plan.sort_by)
     new = ShardBatch(0, plan.old[-1].upper, plan.schema.id, plan.encoding, sort_by=sort_by)
     if plan.rows:
-        shard = ShardLocation(writer.connection, prefix.location)
+        shard = ShardLocation(writer.connection, store.prefix.location)
         rows = partial(compacted_rows, spark, shard, plan, parts)
         new = write_batch(writer, new, plan.schema.columns, rows)
 
     def change(state: ShardState) -> ShardState:
         if state.sweeps != sweeps:
             raise ShardError(
-                f"another compaction removed files of {prefix.uri} in the meantime, "
+                f"another compaction removed files of {store.prefix.uri} in the meantime, "
                 "which may be those of this one, or the shard was reset; run it again"
             )
         # From now on, not from when the work began, only earlier readers need the old files.
-        with explained(f"asking {prefix.uri} what time it is", "s3:ListBucket"):
-            now = prefix.now()
-        return state.compacted(plan.old, new, now)
+        return state.compacted(plan.old, new, store.now())
 
     with committing(store, new.files):
         store.change(change)
@@ -209,7 +207,7 @@ def compacted_rows(
     names = [f"c{place}" for place in range(len(columns))]
     changes = changes_in(spark, shard, plan.old, columns)
     time = F.lit(plan.since).cast("bigint").alias("t")
-    rows = consolidated(changes, names).select(time, "d", *names)
+    rows = consolidate(changes, names).select(time, "d", *names)
     parts = parts or part_count(plan.most_rows, plan.old, default_parallelism(spark))
     if not plan.sort_by:
         return in_parts(rows, parts)
@@ -217,7 +215,7 @@ def compacted_rows(
     keys = [f"c{columns.index(column)}" for column in plan.sort_by]
     every = max(1, plan.rows // (parts * SAMPLES_OF_A_PART))
     sample = changes_in(spark, shard, plan.old, plan.sort_by, every=every)
-    return sorted_runs(rows, keys, sample.drop("t", "d").toDF(*keys), parts)
+    return sort_runs(rows, keys, sample.drop("t", "d").toDF(*keys), parts)
 
 
 def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
@@ -250,10 +248,10 @@ def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedO
             name = found.key.removeprefix(prefix.location.prefix)
             if name not in named and max(found.modified_ms, retired.get(name, 0)) <= oldest:
                 doomed[name] = found
-        past = {name for name, at in retired.items() if at <= oldest}
-        if not doomed and not past:
+        expired = {name for name, at in retired.items() if at <= oldest}
+        if not doomed and not expired:
             return state, ()
-        after = store.change(lambda state: state.swept({*past, *doomed})).state
+        after = store.change(lambda state: state.swept({*expired, *doomed})).state
         # What was committed between the two reads of the state is the shard's now.
         named = after.file_names
         removed = [found for name, found in doomed.items() if name not in named]

@@ -44,13 +44,13 @@ _SIMPLE = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_COLUMN} (?P<sign>==?|<=?|>=?) (?P<value>{_LITERAL})",
-        rf"(?P<value>{_LITERAL}) (?P<turned>==?|<=?|>=?) {_COLUMN}",
+        rf"(?P<value>{_LITERAL}) (?P<mirrored>==?|<=?|>=?) {_COLUMN}",
         rf"{_COLUMN} between (?P<low>{_LITERAL}) and (?P<high>{_LITERAL})",
         rf"{_COLUMN} in \( (?P<values>{_LITERAL}(?: , {_LITERAL})*) \)",
         rf"{_COLUMN} is (?P<null>not null|null)",
     )
 ]
-_TURNED = str.maketrans("<>", "><")
+_MIRRORED = str.maketrans("<>", "><")
 # Unquoted, these are no columns to Spark, or may be something else.
 _NO_COLUMN = frozenset(
     {
@@ -160,7 +160,7 @@ def _conjunct(found: re.Match[str]) -> Conjunct:
         )
     if low := parts.get("low"):
         return Conjunct(found[0], column, ((low, parts["high"]),))
-    sign = parts.get("sign") or parts["turned"].translate(_TURNED)
+    sign = parts.get("sign") or parts["mirrored"].translate(_MIRRORED)
     value = parts["value"]
     low, high = None if "<" in sign else value, None if ">" in sign else value
     return Conjunct(found[0], column, ((low, high),))

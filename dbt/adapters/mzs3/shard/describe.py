@@ -11,7 +11,7 @@ from dbt.adapters.mzs3.store.store import ListedObject
 from dbt.adapters.mzs3.text import counted, moment_text
 
 
-def described(uri: str, state: ShardState) -> Iterator[str]:
+def description_lines(uri: str, state: ShardState) -> Iterator[str]:
     """Lines for people: the columns, the readable times and the batches of a shard."""
     rows = sum(batch.rows for batch in state.batches)
     size = sum(batch.bytes for batch in state.batches)
@@ -45,7 +45,7 @@ def _files(files: Sequence[BatchFile] | Sequence[ListedObject]) -> str:
     return f"{counted(len(files), 'file')}, {format_size(sum(file.size for file in files))}"
 
 
-def compaction(uri: str, done: Compacted) -> Iterator[str]:
+def compaction_lines(uri: str, done: Compacted) -> Iterator[str]:
     """Lines for people: what a compaction did."""
     since = f"readable as of {moment_text(done.state.since)} and later"
     if done.new is None:
@@ -62,7 +62,7 @@ def compaction(uri: str, done: Compacted) -> Iterator[str]:
     yield from done.problems
 
 
-def reset(uri: str, before: ShardState) -> str:
+def reset_line(uri: str, before: ShardState) -> str:
     """A line for people: what a reset did to the shard that was there before."""
     if before.is_unwritten:
         return f"{uri}: was reset before, and no run has written it since"

@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.options.values import (
 )
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.shard.condition import condition
-from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, repeated_names
+from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange
 from dbt.adapters.mzs3.shard.types import BATCH_ENCODINGS, BatchEncoding, Type, parse_type
 from dbt.adapters.mzs3.spark.sql import TABLE_FORMATS
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
@@ -79,19 +79,26 @@ def sort_problems(sort_by: Sequence[str], known: Collection[str]) -> list[str]:
     ]
 
 
-def _names_by_name(value: Any) -> dict[str, str]:
-    if not isinstance(value, Mapping) or not all(isinstance(new, str) for new in value.values()):
-        raise ValueError(f"must be a mapping of old names to new ones, not {value!r}")
-    renames = {str(old): new for old, new in value.items()}
-    for problem in repeated_names(renames):
-        raise ValueError(f"has {problem}")
+def _texts_by_name(value: Any, what: str) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(one, str) for one in value.values()):
+        raise ValueError(f"must be a mapping of {what}, not {value!r}")
+    return {str(name): one for name, one in value.items()}
+
+
+def _renames(value: Any) -> dict[str, str]:
+    renames = _texts_by_name(value, "old names to new ones")
+    for what, listed in (("from", [*renames]), ("to", [*renames.values()])):
+        for first, _ in namesakes(listed):
+            raise ValueError(
+                f"has several renames {what} {folded(listed[first])}, and no two columns have one "
+                "name, in whatever case; leave one of them"
+            )
     return renames
 
 
-def _types_by_name(value: Any) -> dict[str, Type]:
-    if not isinstance(value, Mapping) or not all(isinstance(kind, str) for kind in value.values()):
-        raise ValueError(f"must be a mapping of columns to types, not {value!r}")
-    return {folded(str(name)): parse_type(kind) for name, kind in value.items()}
+def _types(value: Any) -> dict[str, Type]:
+    texts = _texts_by_name(value, "columns to types")
+    return {folded(name): parse_type(kind) for name, kind in texts.items()}
 
 
 def hours(value: Any) -> int:
@@ -154,9 +161,9 @@ class ShardOptions:
     column_defaults: Mapping[str, str] = option(_expressions, {})
     """SQL expressions for the values that added columns have in older batches:
     `{b: 50, c: "'new'"}`."""
-    column_renames: Mapping[str, str] = option(_names_by_name, {})
+    column_renames: Mapping[str, str] = option(_renames, {})
     """`{old: new}`: the column keeps its values under the new name."""
-    column_types: Mapping[str, Type] = option(_types_by_name, {})
+    column_types: Mapping[str, Type] = option(_types, {})
     """Types that Spark lacks, see [types](persist-shard.md#types):
     `{id: uuid, valid: 'range<date>'}`."""
     sort_by: tuple[str, ...] = option(column_names, ())
@@ -245,9 +252,9 @@ def parse_shard_source(
 class CompactionRequest:
     """Which batches are merged, and how the new one is written; sizes in bytes.
 
-    `since` is a time in ms since the epoch, `latest`, or None for the one that the shard has.
-    `encoding` is None for that of the newest batch to be merged, `sort_by` for that of the newest
-    sorted one. Files that no batch names are kept for `keep_ms`.
+    `since` is a time in ms since the epoch, `latest`, or None for the shard's. None for `encoding`
+    is the encoding of the newest merged batch, and for `sort_by` the order of the newest sorted
+    one. Files that no batch names are kept for `keep_ms`.
     """
 
     since: int | str | None = option(moment, None)

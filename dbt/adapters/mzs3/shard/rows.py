@@ -35,7 +35,7 @@ _WITHOUT_SIGN = NestedTransform(
 )
 
 
-def added(rows: DataFrame) -> DataFrame:
+def additions(rows: DataFrame) -> DataFrame:
     """Each row as an addition."""
     return rows.withColumn(DIFF, F.lit(1).cast("bigint"))
 
@@ -45,7 +45,7 @@ def column_types(rows: DataFrame) -> Mapping[str, T.DataType]:
     return {field.name: field.dataType for field in rows.schema.fields}
 
 
-def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
+def consolidate(changes: DataFrame, names: Sequence[str]) -> DataFrame:
     """Each distinct row of these columns with the sum of its `d`, if not 0; -0.0 is not 0.0."""
     kinds = column_types(changes)
     keys = [f"{SIGNED.of(name, kinds[name])} AS {name}" for name in names]
@@ -55,7 +55,7 @@ def consolidated(changes: DataFrame, names: Sequence[str]) -> DataFrame:
     return grouped.selectExpr(*values, DIFF)
 
 
-def repeated(rows: DataFrame) -> DataFrame:
+def repeat_rows(rows: DataFrame) -> DataFrame:
     """Each row `d` times, without `d`; Spark holds some thousand copies of a row at a time.
 
     The query fails for a negative `d`: the row was retracted more often than added.
@@ -122,7 +122,7 @@ def parts_of_changes(
     """
     _, _, *columns = changes.columns
     if asked:
-        return sorted_inside(in_parts(changes, asked), [*keys, *columns])
+        return sort_parts(in_parts(changes, asked), [*keys, *columns])
     # One query counts and writes the changes: both read the same shuffle, so they are computed
     # once (twice with spark.sql.exchange.reuse off). They are not cached: if an executor were
     # lost, Spark would recompute its part, and the model could give other rows then.
@@ -135,11 +135,11 @@ def parts_of_changes(
     parts = shuffled.agg(F.expr(count)).scalar()
     # The hash of `in_parts`: the same number of parts gives the same files.
     part = F.pmod(F.expr(row_hash(schema)), parts).cast("int")
-    spread = shuffled.select(part.alias(PART_COLUMN), "*")
-    return sorted_inside(spread.repartitionById(most, F.col(PART_COLUMN)), [*keys, *columns])
+    spread_rows = shuffled.select(part.alias(PART_COLUMN), "*")
+    return sort_parts(spread_rows.repartitionById(most, F.col(PART_COLUMN)), [*keys, *columns])
 
 
-def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
+def sort_parts(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows of `in_parts`, each part sorted by these columns first."""
     schema = T.StructType([field for field in parts.schema if field.name != PART_COLUMN])
     # Ties of a key that is sorted by already need no second look.
@@ -147,15 +147,15 @@ def sorted_inside(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
     return parts.sortWithinPartitions(*keys, *order)
 
 
-def sorted_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
+def sort_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
     """The rows in at most `parts` partitions, as of `in_parts`, in a total order across them.
 
     Rows of one key are in one part. The keys of the `sample` decide where parts begin.
     """
     part = _part_of(F.struct(*keys), 0, parts - 1)
     bounds = F.broadcast(_bounds(sample, keys, parts))
-    spread = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *rows.columns)
-    return sorted_inside(spread.repartitionById(parts, F.col(PART_COLUMN)), keys)
+    spread_rows = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *rows.columns)
+    return sort_parts(spread_rows.repartitionById(parts, F.col(PART_COLUMN)), keys)
 
 
 def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -85,7 +85,7 @@ class Type:
     """A name of the table of types, and the types inside; raises ValueError if it is not valid.
 
     `children`: of a list its element, of a map its key and value, of a record its fields in order,
-    which have no names here. `precision` and `scale` are those of a numeric, in decimal digits.
+    which have no names here. Of a numeric, `precision` and `scale` count decimal digits.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Type:
     @property
     def element(self) -> Type:
         """What a list has; a map has records of keys and values."""
-        return record_of(*self.children) if self.name == "map" else self.children[0]
+        return Type("record", self.children) if self.name == "map" else self.children[0]
 
     def holds(self, names: Container[str]) -> bool:
         """Whether its name, or that of a type inside, is one of these."""
@@ -155,25 +155,10 @@ ACL_ITEM = Type("acl_item", (UINT4, UINT4, UINT8))
 MZ_ACL_ITEM = Type("mz_acl_item", (TEXT, TEXT, UINT8))
 
 
-def list_of(element: Type) -> Type:
-    """Lists, all with as many dimensions as the type says."""
-    return Type("list", (element,))
-
-
-def map_of(key: Type, value: Type) -> Type:
-    """Maps with distinct keys, none of them NULL, in their order."""
-    return Type("map", (key, value))
-
-
-def record_of(*fields: Type) -> Type:
-    """Records whose fields are known by their place."""
-    return Type("record", fields)
-
-
 def array_of(element: Type) -> Type:
     """PostgreSQL's arrays: elements in row-major order, and each dimension's bound and length."""
     dimension = Type("array_dimension", (BIGINT, UINT8))
-    return Type("array", (list_of(element), list_of(dimension)))
+    return Type("array", (Type("list", (element,)), Type("list", (dimension,))))
 
 
 def range_of(bound: Type) -> Type:
@@ -292,13 +277,7 @@ NUMERIC_STORAGE = pa.struct(
 
 _NAME = re.compile(r"\s*(?:numeric\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)|(\w+))")
 _WITHOUT_PARAMETERS = {"int2vector": INT2VECTOR, "acl_item": ACL_ITEM, "mz_acl_item": MZ_ACL_ITEM}
-_CONTAINERS: Mapping[str, Callable[..., Type]] = {
-    "list": list_of,
-    "array": array_of,
-    "range": range_of,
-    "map": map_of,
-    "record": record_of,
-}
+_WITH_PARAMETERS = ("list", "array", "range", "map", "record")
 
 
 def parse_type(text: str) -> Type:
@@ -321,8 +300,8 @@ def _type_at(text: str, place: int) -> tuple[Type, int]:
         return Type(name), found.end()
     if name in _WITHOUT_PARAMETERS:
         return _WITHOUT_PARAMETERS[name], found.end()
-    if name not in _CONTAINERS:
-        known = ", ".join((*SCALARS, "numeric(p,s)", *_WITHOUT_PARAMETERS, *_CONTAINERS))
+    if name not in _WITH_PARAMETERS:
+        known = ", ".join((*SCALARS, "numeric(p,s)", *_WITHOUT_PARAMETERS, *_WITH_PARAMETERS))
         raise ValueError(f"has {name!r}, which is no type of shards; those are {known}")
     mark = re.compile(r"\s*<").match(text, found.end())
     if mark is None:
@@ -336,4 +315,6 @@ def _type_at(text: str, place: int) -> tuple[Type, int]:
         raise ValueError(f"lacks a >, in {text!r}")
     if name != "record" and len(inside) != (2 if name == "map" else 1):
         raise ValueError(f"has {name} with {len(inside)} types inside, in {text!r}")
-    return _CONTAINERS[name](*inside), mark.end()
+    if name in ("array", "range"):
+        return (array_of if name == "array" else range_of)(*inside), mark.end()
+    return Type(name, tuple(inside)), mark.end()

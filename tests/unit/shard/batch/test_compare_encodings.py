@@ -17,12 +17,13 @@ from support.shard.files import (
     with_structure_of_other_rows,
     written,
 )
+from support.shard.values import list_of, map_of, record_of
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.shard.batch import compare, read
-from dbt.adapters.mzs3.shard.batch.compare import FileComparison
+from dbt.adapters.mzs3.shard.batch import read
+from dbt.adapters.mzs3.shard.batch.read import FileComparison
 from dbt.adapters.mzs3.shard.batch.write import BatchLayout
-from dbt.adapters.mzs3.shard.types import Type, list_of, map_of, record_of
+from dbt.adapters.mzs3.shard.types import Type
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 
@@ -101,14 +102,12 @@ def test_a_task_has_a_row_for_each_file_and_names_one_that_can_not_be_read(
 ) -> None:
     right = file(KINDS, ROWS)
     files = {"right": right, "wrong": with_structure_of_other_rows(right), "hurt": right[:-9]}
-    monkeypatch.setattr(
-        compare, "open_store", lambda _, at: bucket_of(SimpleNamespace(), at.bucket)
-    )
+    monkeypatch.setattr(read, "open_store", lambda _, at: bucket_of(SimpleNamespace(), at.bucket))
     monkeypatch.setattr(read, "open_file", lambda *of: pa.BufferReader(files[of[2].key]))
 
     def compared_files(*keys: str) -> list[dict[str, Any]]:
         listed = [{"task": 0, "key": key, "size": 1, "etag": "e"} for key in keys]
-        compare_all = compare.compare_files(AwsConnection(), S3Location("acme", ""))
+        compare_all = read.compare_files(AwsConnection(), S3Location("acme", ""))
         found = compare_all(iter([pa.RecordBatch.from_pylist(listed)]))
         return [row for batch in found for row in batch.to_pylist()]
 

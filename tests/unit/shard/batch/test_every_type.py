@@ -12,11 +12,11 @@ from support.examples import examples
 from support.shard.files import batch_of, compared, opened, read, tagged, wanted, written
 from support.shard.values import every_type, extremes_of, nullable, same, wire_array
 
-from dbt.adapters.mzs3.shard.batch.compare import FileComparison
-from dbt.adapters.mzs3.shard.batch.structured import stored, unstored
+from dbt.adapters.mzs3.shard.batch.read import FileComparison
+from dbt.adapters.mzs3.shard.batch.structured import from_storage, to_storage
 from dbt.adapters.mzs3.shard.batch.write import BatchLayout
-from dbt.adapters.mzs3.shard.codec.decode import decoded_rows
-from dbt.adapters.mzs3.shard.codec.encode import encoded_rows
+from dbt.adapters.mzs3.shard.codec.decode import decode_rows
+from dbt.adapters.mzs3.shard.codec.encode import encode_rows
 from dbt.adapters.mzs3.shard.types import (
     BATCH_ENCODINGS,
     CONTAINERS,
@@ -55,9 +55,9 @@ def test_both_encodings_decode_to_what_was_drawn(kind: Type) -> None:
     @given(st.lists(nullable(kind), min_size=1, max_size=6))
     def check(drawn: list[Any]) -> None:
         values = wire_array(drawn, kind)
-        [decoded] = decoded_rows(encoded_rows([values], [kind], len(values)), [kind])
+        [decoded] = decode_rows(encode_rows([values], [kind], len(values)), [kind])
         same(decoded, values)
-        same(unstored(stored(values, kind), kind), values)
+        same(from_storage(to_storage(values, kind), kind), values)
 
     check()
 

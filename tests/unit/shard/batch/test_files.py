@@ -30,7 +30,7 @@ from support.shard.files import (
     with_structure_of_other_rows,
     written,
 )
-from support.shard.values import columns, same, wire_array
+from support.shard.values import columns, list_of, map_of, record_of, same, wire_array
 
 from dbt.adapters.mzs3.arrow.parquet import BATCH_BYTES
 from dbt.adapters.mzs3.errors import ExecutorError
@@ -38,15 +38,7 @@ from dbt.adapters.mzs3.formats.write.parquet import GROUPS_PER_FILE
 from dbt.adapters.mzs3.shard.batch.read import BatchError, read_batch
 from dbt.adapters.mzs3.shard.batch.write import BatchLayout, as_wire, layout_of
 from dbt.adapters.mzs3.shard.codec.encode import datums
-from dbt.adapters.mzs3.shard.types import (
-    ACL_ITEM,
-    BATCH_ENCODINGS,
-    BatchEncoding,
-    Type,
-    list_of,
-    map_of,
-    record_of,
-)
+from dbt.adapters.mzs3.shard.types import ACL_ITEM, BATCH_ENCODINGS, BatchEncoding, Type
 
 INTEGER, BIGINT, TEXT, DOUBLE = Type("integer"), Type("bigint"), Type("text"), Type("double")
 NUMERIC = Type("numeric", precision=10, scale=2)

@@ -11,6 +11,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 from support.shard.files import rows_of, tagged, written
+from support.shard.values import list_of, map_of, record_of
 
 from dbt.adapters.mzs3.shard.batch.write import BatchLayout
 from dbt.adapters.mzs3.shard.types import (
@@ -19,10 +20,7 @@ from dbt.adapters.mzs3.shard.types import (
     MZ_ACL_ITEM,
     Type,
     array_of,
-    list_of,
-    map_of,
     range_of,
-    record_of,
 )
 
 INTEGER, TEXT = Type("integer"), Type("text")

@@ -23,9 +23,9 @@ from support.shard.values import (
     wire_array,
 )
 
-from dbt.adapters.mzs3.shard.batch.structured import nearest_doubles, stored, unstored
-from dbt.adapters.mzs3.shard.codec.decode import decoded_rows
-from dbt.adapters.mzs3.shard.codec.encode import encoded_rows
+from dbt.adapters.mzs3.shard.batch.structured import from_storage, nearest_doubles, to_storage
+from dbt.adapters.mzs3.shard.codec.decode import decode_rows
+from dbt.adapters.mzs3.shard.codec.encode import encode_rows
 from dbt.adapters.mzs3.shard.types import SCALARS, Type, storage_type
 
 
@@ -33,19 +33,19 @@ from dbt.adapters.mzs3.shard.types import SCALARS, Type, storage_type
 @given(columns())
 def test_a_column_comes_back(column: tuple[Type, pa.Array]) -> None:
     kind, values = column
-    array = stored(values, kind)
+    array = to_storage(values, kind)
     array.validate(full=True)
     assert array.type == storage_type(kind)
     assert array.null_count == values.null_count
-    same(unstored(array, kind), values)
+    same(from_storage(array, kind), values)
 
 
 @examples(50)
 @given(columns())
 def test_both_encodings_decode_to_equal_values(column: tuple[Type, pa.Array]) -> None:
     kind, values = column
-    [decoded] = decoded_rows(encoded_rows([values], [kind], len(values)), [kind])
-    same(unstored(stored(values, kind), kind), decoded)
+    [decoded] = decode_rows(encode_rows([values], [kind], len(values)), [kind])
+    same(from_storage(to_storage(values, kind), kind), decoded)
 
 
 @pytest.mark.parametrize("kind", [*every_scalar()], ids=str)
@@ -54,7 +54,7 @@ def test_every_scalar_comes_back(kind: Type) -> None:
     @given(st.lists(values_of(kind) | st.none(), max_size=10))
     def check(values: list[object]) -> None:
         array = wire_array(values, kind)
-        same(unstored(stored(array, kind), kind), array)
+        same(from_storage(to_storage(array, kind), kind), array)
 
     check()
 
@@ -77,7 +77,7 @@ def test_stored_values_sort_as_values(name: str) -> None:
     @given(st.lists(values_of(kind), min_size=2, max_size=10))
     def check(values: list[Any]) -> None:
         ordered = sorted(values, key=in_order)
-        array = stored(wire_array(ordered, kind), kind)
+        array = to_storage(wire_array(ordered, kind), kind)
         for (one, other), (first, second) in zip(
             pairwise(ordered), pairwise(array.to_pylist()), strict=True
         ):
@@ -93,7 +93,7 @@ def test_numerics_of_any_scale_sort_together(one: Type, other: Type, data: st.Da
         *data.draw(st.lists(values_of(other).map(lambda v: (v, other)), max_size=6)),
     ]
     ordered = sorted(values, key=lambda pair: pair[0])
-    encoded = [stored(wire_array([value], kind), kind)[0].as_py() for value, kind in ordered]
+    encoded = [to_storage(wire_array([value], kind), kind)[0].as_py() for value, kind in ordered]
     for (first, second), ((a, _), (b, _)) in zip(
         pairwise(encoded), pairwise(ordered), strict=True
     ):
@@ -122,7 +122,7 @@ def test_the_double_is_the_one_next_to_the_number(kind: Type, data: st.DataObjec
 )
 def test_a_numeric_is_its_digits_behind_their_count(number: str, stored_as: bytes) -> None:
     kind = Type("numeric", precision=38, scale=3)
-    values = stored(wire_array([None, Decimal(number), None], kind), kind)
+    values = to_storage(wire_array([None, Decimal(number), None], kind), kind)
     assert values.field("actual").to_pylist() == [None, stored_as, None]
 
 
@@ -147,20 +147,20 @@ def test_bytes_that_are_no_numeric_are_an_error(damaged: bytes) -> None:
     kind = Type("numeric", precision=38, scale=3)
     values = [{"lossy": 1.0, "actual": actual} for actual in (b"\x811", damaged, None)]
     with pytest.raises(ValueError, match=r"bytes of|valid decimal|UTF8"):
-        unstored(pa.array(values, storage_type(kind)), kind)
+        from_storage(pa.array(values, storage_type(kind)), kind)
 
 
 def test_a_wider_numeric_reads_what_a_narrower_one_stored() -> None:
     narrow, wide = Type("numeric", precision=4, scale=2), Type("numeric", precision=12, scale=5)
-    values = stored(wire_array([Decimal("-12.34"), None], narrow), narrow)
-    assert unstored(values, wide).to_pylist() == [Decimal("-12.34000"), None]
+    values = to_storage(wire_array([Decimal("-12.34"), None], narrow), narrow)
+    assert from_storage(values, wide).to_pylist() == [Decimal("-12.34000"), None]
 
 
 def test_a_numeric_that_does_not_fit_is_an_error() -> None:
     wide, narrow = Type("numeric", precision=12, scale=5), Type("numeric", precision=4, scale=2)
-    values = stored(wire_array([scaled(1, 5)], wide), wide)
+    values = to_storage(wire_array([scaled(1, 5)], wide), wide)
     with pytest.raises(pa.ArrowInvalid):
-        unstored(values, narrow)
+        from_storage(values, narrow)
 
 
 @pytest.mark.parametrize(
@@ -175,16 +175,16 @@ def test_a_numeric_that_does_not_fit_is_an_error() -> None:
 )
 def test_values_that_are_none_of_the_type_are_errors(name: str, value: Any, error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        stored(wire_array([value], Type(name)), Type(name))
+        to_storage(wire_array([value], Type(name)), Type(name))
 
 
 def test_all_nans_are_one() -> None:
     nans = pa.array([float("nan"), None])
     negative = pc.negate(nans)
     kind = Type("double")
-    raw = [stored(values, kind).buffers()[1].to_pybytes()[:8] for values in (nans, negative)]
+    raw = [to_storage(values, kind).buffers()[1].to_pybytes()[:8] for values in (nans, negative)]
     assert raw[0] == raw[1]
     for values in (nans, negative):
-        first, second = unstored(stored(values, kind), kind).to_pylist()
+        first, second = from_storage(to_storage(values, kind), kind).to_pylist()
         assert math.isnan(first)
         assert second is None

@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
-from support.shard.values import numerics, same, values_of, wire_array
+from support.shard.values import list_of, map_of, numerics, record_of, same, values_of, wire_array
 
-from dbt.adapters.mzs3.shard.types import Type, is_wider, list_of, map_of, record_of, wire_type
+from dbt.adapters.mzs3.shard.types import Type, is_wider, wire_type
 
 NAMES = ("tinyint", "smallint", "integer", "bigint", "uint4", "uint8", "real", "double")
 plain = st.sampled_from([Type(name) for name in NAMES]) | numerics

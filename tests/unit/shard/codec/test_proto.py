@@ -11,18 +11,10 @@ import pytest
 from hypothesis import given
 from support.examples import examples
 from support.shard.proto_messages import message_class
-from support.shard.values import columns, wire_array
+from support.shard.values import columns, list_of, map_of, record_of, wire_array
 
-from dbt.adapters.mzs3.shard.codec.encode import encoded_rows
-from dbt.adapters.mzs3.shard.types import (
-    INT2VECTOR,
-    Type,
-    array_of,
-    list_of,
-    map_of,
-    range_of,
-    record_of,
-)
+from dbt.adapters.mzs3.shard.codec.encode import encode_rows
+from dbt.adapters.mzs3.shard.types import INT2VECTOR, Type, array_of, range_of
 
 ROW = message_class("Row")
 ID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -90,7 +82,7 @@ def text_of(message: Any) -> str:
 
 @pytest.mark.parametrize(("kind", "value", "text"), CASES, ids=[str(kind) for kind, _, _ in CASES])
 def test_each_type_is_its_field(kind: Type, value: Any, text: str) -> None:
-    [row] = encoded_rows([wire_array([value], kind)], [kind], 1).to_pylist()
+    [row] = encode_rows([wire_array([value], kind)], [kind], 1).to_pylist()
     message = ROW.FromString(row)
     assert text_of(message) == f"datums {{ {text} }}".replace("  ", " ")
 
@@ -99,7 +91,7 @@ def test_each_type_is_its_field(kind: Type, value: Any, text: str) -> None:
 @given(columns())
 def test_every_message_is_whole(column: tuple[Type, pa.Array]) -> None:
     kind, values = column
-    rows = encoded_rows([values, values], [kind, kind], len(values)).to_pylist()
+    rows = encode_rows([values, values], [kind, kind], len(values)).to_pylist()
     valid = values.is_valid().to_pylist()
     for row, given_value in zip(rows, valid, strict=True):
         message = ROW.FromString(row)

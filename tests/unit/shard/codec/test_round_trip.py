@@ -9,24 +9,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
-from support.shard.values import columns, every_scalar, same, types, values_of, wire_array
+from support.shard.values import (
+    columns,
+    every_scalar,
+    list_of,
+    record_of,
+    same,
+    types,
+    values_of,
+    wire_array,
+)
 
 from dbt.adapters.mzs3.shard.codec.decode import (
     DamagedError,
-    decoded_rows,
+    decode_rows,
     values_of_datums,
 )
-from dbt.adapters.mzs3.shard.codec.encode import datums, encoded_rows
-from dbt.adapters.mzs3.shard.types import Type, list_of, record_of, wire_type
+from dbt.adapters.mzs3.shard.codec.encode import datums, encode_rows
+from dbt.adapters.mzs3.shard.types import Type, wire_type
 
 
 @examples(150)
 @given(columns())
 def test_a_column_comes_back(column: tuple[Type, pa.Array]) -> None:
     kind, values = column
-    rows = encoded_rows([values], [kind], len(values))
+    rows = encode_rows([values], [kind], len(values))
     assert rows.null_count == 0
-    [decoded] = decoded_rows(rows, [kind])
+    [decoded] = decode_rows(rows, [kind])
     assert decoded.type == wire_type(kind)
     decoded.validate(full=True)
     same(decoded, values)
@@ -45,7 +54,7 @@ def test_every_scalar_comes_back(kind: Type) -> None:
     @given(st.lists(values_of(kind) | st.none(), max_size=10))
     def check(values: list[object]) -> None:
         array = wire_array(values, kind)
-        [decoded] = decoded_rows(encoded_rows([array], [kind], len(array)), [kind])
+        [decoded] = decode_rows(encode_rows([array], [kind], len(array)), [kind])
         same(decoded, array)
 
     check()
@@ -59,7 +68,7 @@ def test_only_what_is_wanted_is_decoded(data: st.DataObject, kinds: list[Type], 
         for k in kinds
     ]
     wanted = data.draw(st.sets(st.integers(0, len(kinds) - 1)))
-    decoded = decoded_rows(encoded_rows(arrays, kinds, rows), kinds, wanted)
+    decoded = decode_rows(encode_rows(arrays, kinds, rows), kinds, wanted)
     assert len(decoded) == len(wanted)
     for found, place in zip(decoded, sorted(wanted), strict=True):
         same(found, arrays[place])
@@ -69,9 +78,9 @@ def test_only_what_is_wanted_is_decoded(data: st.DataObject, kinds: list[Type], 
 @given(columns(), st.integers(0, 12))
 def test_bytes_do_not_depend_on_the_batch(column: tuple[Type, pa.Array], at: int) -> None:
     kind, values = column
-    whole = encoded_rows([values], [kind], len(values))
+    whole = encode_rows([values], [kind], len(values))
     halves = [values.slice(0, at), values.slice(at)]
-    parts = [row for half in halves for row in encoded_rows([half], [kind], len(half)).to_pylist()]
+    parts = [row for half in halves for row in encode_rows([half], [kind], len(half)).to_pylist()]
     assert whole.to_pylist() == parts
 
 
@@ -87,8 +96,8 @@ def test_nothing_is_made_of_what_is_under_a_null() -> None:
         children=[pa.array([1, 2, 3], pa.int32())],
     )
     assert hidden.to_pylist()[1] is None
-    rows = encoded_rows([values], [kind], 2)
-    assert rows.to_pylist() == encoded_rows([wire_array([None, [3]], kind)], [kind], 2).to_pylist()
+    rows = encode_rows([values], [kind], 2)
+    assert rows.to_pylist() == encode_rows([wire_array([None, [3]], kind)], [kind], 2).to_pylist()
 
 
 def test_all_nans_are_one() -> None:
@@ -97,15 +106,15 @@ def test_all_nans_are_one() -> None:
         2,
         [None, pa.py_buffer(b"\0" * 6 + b"\xf8\x7f" + b"\x01" + b"\0" * 5 + b"\xf8\xff")],
     )
-    rows = encoded_rows([nans], [Type("double")], 2)
+    rows = encode_rows([nans], [Type("double")], 2)
     assert rows[0] == rows[1]
-    [decoded] = decoded_rows(rows, [Type("double")])
+    [decoded] = decode_rows(rows, [Type("double")])
     assert all(map(math.isnan, decoded.to_pylist()))
 
 
 def test_rows_without_columns_are_empty() -> None:
-    assert encoded_rows([], [], 2).to_pylist() == [b"", b""]
-    assert decoded_rows(pa.array([b"", b""], pa.binary()), []) == []
+    assert encode_rows([], [], 2).to_pylist() == [b"", b""]
+    assert decode_rows(pa.array([b"", b""], pa.binary()), []) == []
 
 
 _KIND = record_of(Type("integer"), list_of(Type("text")), Type("numeric", precision=9, scale=2))
@@ -115,7 +124,7 @@ _KIND = record_of(Type("integer"), list_of(Type("text")), Type("numeric", precis
 @given(st.data())
 def test_damage_is_an_error_or_another_value_but_nothing_else(data: st.DataObject) -> None:
     values = wire_array(data.draw(st.lists(values_of(_KIND), min_size=1, max_size=4)), _KIND)
-    rows = encoded_rows([values], [_KIND], len(values)).to_pylist()
+    rows = encode_rows([values], [_KIND], len(values)).to_pylist()
     row = bytearray(rows[-1])
     action = data.draw(st.sampled_from(["cut", "flip", "add"]))
     place = data.draw(st.integers(0, len(row) - 1))
@@ -127,7 +136,7 @@ def test_damage_is_an_error_or_another_value_but_nothing_else(data: st.DataObjec
         row[place:place] = data.draw(st.binary(min_size=1, max_size=3))
     damaged = pa.array([*rows[:-1], bytes(row)], pa.binary())
     try:
-        [decoded] = decoded_rows(damaged, [_KIND])
+        [decoded] = decode_rows(damaged, [_KIND])
     except (DamagedError, pa.ArrowInvalid):
         return
     decoded.validate()
@@ -136,4 +145,4 @@ def test_damage_is_an_error_or_another_value_but_nothing_else(data: st.DataObjec
 
 def test_a_uuid_has_16_bytes() -> None:
     with pytest.raises(ValueError, match="16 bytes"):
-        encoded_rows([pa.array([b"short"])], [Type("uuid")], 1)
+        encode_rows([pa.array([b"short"])], [Type("uuid")], 1)

@@ -30,7 +30,9 @@ NEW = batch(0, 20, "batches/new")
 def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     client.put_object(Bucket="acme", Key="orders/batches/new")
     state = new_shard([column(0, "a")]).appended(batch(0, 10, "one"))
-    state_of(client, LOCATION).create(state.appended(batch(10, 20, "two")))
+    store = state_of(client, LOCATION)
+    store.require_conditions()
+    store.write(None, state.appended(batch(10, 20, "two")))
     monkeypatch.setattr(shard_compact, "open_store", lambda _, at: bucket_of(client, at.bucket))
     monkeypatch.setattr(shard_compact, "write_batch", lambda *_: NEW)
     return client
@@ -81,7 +83,7 @@ def test_what_was_reset_meanwhile_is_not_compacted(
 ) -> None:
     """Not even where times without changes, of both shards, could be taken for each other's."""
     store = state_of(client, LOCATION)
-    store.replace(store.existing(), new_shard([column(0, "a")]).appended(batch(0, 20)))
+    store.write(store.existing(), new_shard([column(0, "a")]).appended(batch(0, 20)))
     get, read = client.get_object, []
 
     def reset_after_the_first(**request: Any) -> Any:

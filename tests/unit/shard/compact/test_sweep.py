@@ -34,7 +34,7 @@ def store(prefix: Prefix) -> StateStore:
     state = new_shard([column(0, "a")]).appended(batch(0, 10, "batches/one"))
     state = state.appended(batch(10, 20, "batches/two"))
     now = prefix.now()
-    store.create(state.compacted(state.batches[:1], batch(0, 10, "batches/new"), now))
+    store.write(None, state.compacted(state.batches[:1], batch(0, 10, "batches/new"), now))
     return store
 
 
@@ -75,7 +75,7 @@ def test_a_file_that_was_compacted_stays_for_readers_however_old_it_is(
     retired_late = before.state.swept([file.name for file in before.state.retired])
     now = prefix.now() + 20 * HOUR_MS
     state = retired_late.compacted(retired_late.batches[:1], batch(0, 10, "batches/one"), now)
-    store.replace(before, state)
+    store.write(before, state)
     assert len(sweep(store, 24 * HOUR_MS)[1]) == 1
     assert names(prefix) == {"batches/one", "batches/two", "batches/new", "other"}
 
@@ -85,7 +85,7 @@ def test_a_run_that_began_before_can_not_name_what_goes(prefix: Prefix, store: S
     assert read is not None
     sweep(store, 0)
     with pytest.raises(LostRaceError):
-        store.replace(read, read.state.appended(batch(20, 30, "batches/crashed")))
+        store.write(read, read.state.appended(batch(20, 30, "batches/crashed")))
 
 
 def test_what_was_named_meanwhile_stays(

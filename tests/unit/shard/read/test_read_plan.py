@@ -14,7 +14,7 @@ from support.s3.opened import bucket_of
 
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.shard.read import rows
-from dbt.adapters.mzs3.shard.read.rows import MOST_TASKS, ShardLocation, spread, tasks_of
+from dbt.adapters.mzs3.shard.read.rows import MOST_TASKS, ShardLocation, balanced_tasks, tasks_of
 from dbt.adapters.mzs3.shard.state.state import BatchFile
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import parse_location
@@ -24,7 +24,7 @@ KB, MB = 1 << 10, 1 << 20
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=60), st.integers(1, 20))
 def test_tasks_have_about_as_much_to_do(costs: list[int], most: int) -> None:
-    tasks = spread(costs, most)
+    tasks = balanced_tasks(costs, most)
     count = min(most, len(costs))
     assert set(tasks) == set(range(count))
     held = [
@@ -34,7 +34,7 @@ def test_tasks_have_about_as_much_to_do(costs: list[int], most: int) -> None:
 
 
 def test_files_have_tasks_of_their_own_while_there_are_some() -> None:
-    assert sorted(spread([5, 1, 900, 5], 500)) == [0, 1, 2, 3]
+    assert sorted(balanced_tasks([5, 1, 900, 5], 500)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

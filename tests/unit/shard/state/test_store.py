@@ -40,9 +40,9 @@ NEW = new_shard([column(0, "a")])
 
 def test_a_state_is_read_as_it_was_written(store: StateStore) -> None:
     assert store.read() is None
-    created = store.create(NEW)
+    created = store.write(None, NEW)
     assert store.read() == created
-    changed = store.replace(created, with_batch(NEW))
+    changed = store.write(created, with_batch(NEW))
     assert store.read() == changed
     assert changed.state.batches == with_batch(NEW).batches
 
@@ -58,29 +58,29 @@ def test_what_is_no_shard_is_an_error_that_says_what_to_do(store: StateStore, cl
 
 
 def test_a_shard_is_created_once(store: StateStore) -> None:
-    created = store.create(NEW)
+    created = store.write(None, NEW)
     with pytest.raises(LostRaceError):
-        store.create(NEW)
+        store.write(None, NEW)
     assert store.read() == created
 
 
 def test_a_state_that_was_changed_since_is_not_replaced(store: StateStore) -> None:
-    created = store.create(NEW)
-    changed = store.replace(created, with_batch(NEW))
+    created = store.write(None, NEW)
+    changed = store.write(created, with_batch(NEW))
     with pytest.raises(LostRaceError, match="changed by another run"):
-        store.replace(created, with_batch(NEW, "y"))
+        store.write(created, with_batch(NEW, "y"))
     assert store.read() == changed
 
 
 def test_a_state_that_was_removed_is_not_replaced(store: StateStore, client: Any) -> None:
-    created = store.create(NEW)
+    created = store.write(None, NEW)
     client.delete_object(Bucket="acme", Key=KEY)
     with pytest.raises(LostRaceError):
-        store.replace(created, with_batch(NEW))
+        store.write(created, with_batch(NEW))
 
 
 def test_a_reset_is_one_write_that_runs_notice(store: StateStore) -> None:
-    read = store.create(with_batch(NEW))
+    read = store.write(None, with_batch(NEW))
     assert store.reset() == read.state
     after = store.existing()
     assert (after.state.is_unwritten, after.state.writes) == (True, 2)
@@ -89,11 +89,11 @@ def test_a_reset_is_one_write_that_runs_notice(store: StateStore) -> None:
     assert store.reset().is_unwritten
     assert store.existing() == after
     with pytest.raises(LostRaceError):
-        store.replace(read, with_batch(read.state, "late"))
+        store.write(read, with_batch(read.state, "late"))
 
 
 def test_a_lost_race_is_run_again(store: StateStore) -> None:
-    store.create(NEW)
+    store.write(None, NEW)
     raced = []
 
     def change(state: ShardState) -> ShardState:
@@ -107,12 +107,12 @@ def test_a_lost_race_is_run_again(store: StateStore) -> None:
 
 
 def test_races_that_never_end_are_an_error(store: StateStore) -> None:
-    store.create(NEW)
+    store.write(None, NEW)
 
     def change(state: ShardState) -> ShardState:
         before = store.read()
         assert before is not None
-        store.replace(before, with_batch(before.state, "theirs"))
+        store.write(before, with_batch(before.state, "theirs"))
         return with_batch(state, "ours")
 
     with pytest.raises(LostRaceError, match="10 times"):
@@ -132,7 +132,7 @@ def test_writers_at_once_lose_nothing(client: Any) -> None:
         return answer
 
     client.put_object, client.get_object = alone(client.put_object), alone(client.get_object)
-    state_of(client, LOCATION).create(NEW)
+    state_of(client, LOCATION).write(None, NEW)
 
     def write(number: int) -> None:
         state_of(client, LOCATION).change(lambda state: with_batch(state, f"n{number}"))
@@ -147,7 +147,7 @@ def test_writers_at_once_lose_nothing(client: Any) -> None:
 
 
 def test_no_change_is_no_write(store: StateStore) -> None:
-    created = store.create(NEW)
+    created = store.write(None, NEW)
     assert store.change(lambda state: state) == created
 
 
@@ -157,7 +157,7 @@ def test_a_change_without_a_shard_is_an_error(store: StateStore) -> None:
 
 
 def test_an_answer_that_was_lost_is_no_lost_race(store: StateStore, client: Any) -> None:
-    created = store.create(NEW)
+    created = store.write(None, NEW)
     put = client.put_object
 
     def put_twice(**request: Any) -> Any:
@@ -165,7 +165,7 @@ def test_an_answer_that_was_lost_is_no_lost_race(store: StateStore, client: Any)
         return put(**request)  # as botocore does when the answer does not come
 
     client.put_object = put_twice
-    changed = store.replace(created, with_batch(NEW))
+    changed = store.write(created, with_batch(NEW))
     assert store.read() == changed
 
 
@@ -186,7 +186,7 @@ UNCLEAR = [
 def test_a_write_without_an_answer_is_looked_for(
     store: StateStore, client: Any, failure: Exception
 ) -> None:
-    created = store.create(NEW)
+    created = store.write(None, NEW)
     put = client.put_object
 
     def put_and_fail(**request: Any) -> Any:
@@ -194,7 +194,7 @@ def test_a_write_without_an_answer_is_looked_for(
         raise failure
 
     client.put_object = put_and_fail
-    changed = store.replace(created, with_batch(NEW))
+    changed = store.write(created, with_batch(NEW))
     assert store.read() == changed
 
 
@@ -204,7 +204,7 @@ def test_a_write_is_known_again_after_others(
     store: StateStore, client: Any, others: int, *, is_known: bool, is_written: bool
 ) -> None:
     """Whatever became of its batch; and where they were too many, it is not taken for lost."""
-    created = store.create(NEW)
+    created = store.write(None, NEW)
     put = client.put_object
 
     def overtaken(**request: Any) -> Any:
@@ -217,10 +217,10 @@ def test_a_write_is_known_again_after_others(
 
     client.put_object = overtaken
     if is_known and is_written:
-        assert store.replace(created, with_batch(NEW)) == store.read()
+        assert store.write(created, with_batch(NEW)) == store.read()
         return
     with pytest.raises(LostRaceError if is_known else UnknownWriteError):
-        store.replace(created, with_batch(NEW))
+        store.write(created, with_batch(NEW))
 
 
 @pytest.mark.parametrize("failure", UNCLEAR, ids=str)
@@ -228,7 +228,7 @@ def test_a_write_is_known_again_after_others(
 def test_a_write_of_which_nothing_is_known_says_so(
     store: StateStore, client: Any, failure: Exception, can_read: bool
 ) -> None:
-    created = store.create(NEW)
+    created = store.write(None, NEW)
 
     def fail(**_: Any) -> Any:
         raise failure
@@ -237,24 +237,24 @@ def test_a_write_of_which_nothing_is_known_says_so(
     if not can_read:
         client.get_object = fail
     with pytest.raises(UnknownWriteError, match="may have been written nevertheless, or may be"):
-        store.replace(created, with_batch(NEW))
+        store.write(created, with_batch(NEW))
 
 
 @pytest.mark.parametrize("failure", UNCLEAR, ids=str)
 def test_a_write_that_can_not_come_through_any_more_is_a_lost_race(
     store: StateStore, client: Any, failure: Exception
 ) -> None:
-    created = store.create(NEW)
+    created = store.write(None, NEW)
     put = client.put_object
 
     def fail(**_: Any) -> Any:
         client.put_object = put
-        store.replace(created, with_batch(NEW, "theirs"))
+        store.write(created, with_batch(NEW, "theirs"))
         raise failure
 
     client.put_object = fail
     with pytest.raises(LostRaceError):
-        store.replace(created, with_batch(NEW))
+        store.write(created, with_batch(NEW))
     assert store.read() is not None
 
 
@@ -263,14 +263,14 @@ def test_a_conflict_with_our_own_first_request_is_no_lost_race(
     store: StateStore, client: Any, retries: int, is_lost: bool
 ) -> None:
     """S3 gives it while a write of the same key is on its way."""
-    created = store.create(NEW)
+    created = store.write(None, NEW)
 
     def fail(**_: Any) -> Any:
         raise failing("ConditionalRequestConflict", 409, retries)
 
     client.put_object = fail
     with pytest.raises(LostRaceError if is_lost else UnknownWriteError):
-        store.replace(created, with_batch(NEW))
+        store.write(created, with_batch(NEW))
 
 
 @pytest.mark.parametrize(
@@ -279,14 +279,14 @@ def test_a_conflict_with_our_own_first_request_is_no_lost_race(
     ids=str,
 )
 def test_a_refusal_is_one(store: StateStore, client: Any, failure: Exception) -> None:
-    created = store.create(NEW)
+    created = store.write(None, NEW)
 
     def fail(**_: Any) -> Any:
         raise failure
 
     client.put_object = fail
     with pytest.raises(S3Error) as caught:
-        store.replace(created, with_batch(NEW))
+        store.write(created, with_batch(NEW))
     assert not isinstance(caught.value, UnknownWriteError)
 
 
@@ -300,7 +300,7 @@ def test_a_store_that_heeds_no_conditions_is_an_error(store: StateStore, client:
 
     client.put_object = put_anyhow
     with pytest.raises(ShardError, match="does not heed the conditions"):
-        store.create(NEW)
+        store.require_conditions()
     assert "Contents" not in client.list_objects_v2(Bucket="acme")
 
 
@@ -322,7 +322,7 @@ def test_a_refusal_names_the_permission(
     setattr(client, method, refuse)
     with pytest.raises(S3Error, match=f"needs {permission}"):
         store.read()
-        store.create(NEW)
+        store.write(None, NEW)
 
 
 def test_a_bucket_that_is_none_is_an_error(client: Any) -> None:

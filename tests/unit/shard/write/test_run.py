@@ -11,11 +11,11 @@ from support.s3.opened import bucket_of, state_of
 from support.shard.states import batch, column
 
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, new_shard
 from dbt.adapters.mzs3.shard.state.store import UnknownWriteError
 from dbt.adapters.mzs3.shard.write import job
 from dbt.adapters.mzs3.shard.write.batch import BatchWriter
-from dbt.adapters.mzs3.shard.write.job import PersistResult
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import parse_location
 
@@ -37,7 +37,9 @@ def client(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(job, name, fake)
     monkeypatch.setattr(job, "evolve_shard", lambda _, before: before)
     monkeypatch.setattr(job, "write_batch", written)
-    state_of(client, LOCATION).create(new_shard([column(0, "a")]))
+    store = state_of(client, LOCATION)
+    store.require_conditions()
+    store.write(None, new_shard([column(0, "a")]))
     return client
 
 
@@ -47,7 +49,7 @@ def written(writer: BatchWriter, empty: ShardBatch, *_: Any) -> ShardBatch:
     return batch(empty.lower, empty.upper, name)
 
 
-def run(**how: Any) -> PersistResult:
+def run(**how: Any) -> Committed:
     return job.persist_shard(
         None,  # type: ignore[arg-type]
         "select 1",

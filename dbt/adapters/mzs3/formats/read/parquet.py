@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dbt.adapters.mzs3.arrow.parquet import batch_rows
-from dbt.adapters.mzs3.arrow.random_access import RandomAccessFile
+from dbt.adapters.mzs3.arrow.parquet import RandomAccessFile, batch_rows
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, PARQUET_FILE, kind_in

@@ -1,17 +1,19 @@
-"""Reading columns of a batch's files."""
+"""Reading columns of a batch's files, and comparing their two encodings."""
 
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dbt.adapters.mzs3.arrow.parquet import batch_rows
-from dbt.adapters.mzs3.arrow.random_access import RandomAccessFile
+from dbt.adapters.mzs3.arrow.arrays import float_bits
+from dbt.adapters.mzs3.arrow.parquet import RandomAccessFile, batch_rows
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.shard.batch.footer import (
@@ -22,9 +24,10 @@ from dbt.adapters.mzs3.shard.batch.footer import (
     may_hold,
     sizes,
 )
-from dbt.adapters.mzs3.shard.batch.structured import nearest_doubles, unstored
+from dbt.adapters.mzs3.shard.batch.structured import from_storage, nearest_doubles
 from dbt.adapters.mzs3.shard.batch.write import TRUSTED, layout_of
-from dbt.adapters.mzs3.shard.codec.decode import decoded_rows, values_of_datums
+from dbt.adapters.mzs3.shard.codec.decode import decode_rows, values_of_datums
+from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import EXTENSION_KEY, Column, Type, extension_name, wire_type
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
@@ -43,6 +46,10 @@ FILES_SCHEMA = pa.schema(
     [("task", pa.int32()), ("key", pa.string()), ("size", pa.int64()), ("etag", pa.string())]
 )
 REPORT = "report"
+COMPARED_DDL = "key string, compared bigint, differing map<int, bigint>"
+_COMPARED = pa.schema(
+    {"key": pa.string(), "compared": pa.int64(), "differing": pa.map_(pa.int32(), pa.int64())}
+)
 _IF_DAMAGED = (
     "If it is damaged, restore the object, or read the shard as of a time before its batch"
 )
@@ -53,6 +60,17 @@ TAIL_BYTES = 64 * 1024
 
 class BatchError(ValueError):
     """A file can't be read as a batch; the text says why, but does not name the file."""
+
+
+@dataclass(frozen=True)
+class FileComparison:
+    """How many values of a file were compared, and how many differ by the tag of their column.
+
+    Nothing is compared unless both encodings are there and may be read.
+    """
+
+    compared: int
+    differing: dict[int, int]
 
 
 def read_batch(
@@ -70,13 +88,21 @@ def read_batch(
     BatchError.
     """
     tally = Tally() if tally is None else tally
-    with errors_of_file():
-        yield from BatchReader(source, wanted).batches(bounds, tally)
+    with _errors_of_file():
+        yield from _BatchReader(source, wanted).batches(bounds, tally)
+
+
+def compare_encodings(source: Any) -> FileComparison:
+    """Compare all columns of a file, floats by their bits; memory holds one row group.
+
+    Raises BatchError for a file that can't be read, or a value that one encoding can't have.
+    """
+    with _errors_of_file():
+        return _BatchReader(source, (), both=True).compare()
 
 
 @contextlib.contextmanager
-def errors_of_file() -> Iterator[None]:
-    """Whatever goes wrong with a file becomes a BatchError."""
+def _errors_of_file() -> Iterator[None]:
     try:
         yield
     except BatchError:
@@ -92,11 +118,9 @@ def _opened(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetF
     )
 
 
-class BatchReader:
-    """Reads columns of a batch's file; with `both`, all columns in both encodings.
-
-    With `both`, a file that has only one encoding to read has no columns. Raises as `read_batch`.
-    """
+class _BatchReader:
+    """Reads columns of a batch's file; with `both`, all columns in both encodings, or none if the
+    file has only one to read."""
 
     def __init__(self, source: Any, wanted: Sequence[Column], *, both: bool = False) -> None:
         self._source = source
@@ -126,7 +150,6 @@ class BatchReader:
             self._columns = {}
 
     def batches(self, bounds: Sequence[Bounds], tally: Tally) -> Iterator[pa.RecordBatch]:
-        """The rows, some at a time."""
         tags = [str(want.tag) for want in self._wanted]
         for batch in self._pieces(["t", "d", *self._names()], bounds, tally):
             found = self._messages(batch) if self._codec else self._structured(batch)
@@ -134,15 +157,15 @@ class BatchReader:
             arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
             yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
 
-    def encodings(self) -> Iterator[tuple[dict[int, pa.Array], dict[int, pa.Array]]]:
-        """The columns by tag, some rows at a time: the structured ones, and those of messages."""
-        if self._columns:
-            for batch in self._pieces(self._names(), (), Tally()):
-                yield self._structured(batch), self._messages(batch)
-
-    def kind_of(self, tag: int) -> Type:
-        """The type of a column in the file."""
-        return self._columns[tag]
+    def compare(self) -> FileComparison:
+        compared, differing = 0, Counter[int]()
+        for batch in self._pieces(self._names(), (), Tally()) if self._columns else ():
+            messages = self._messages(batch)
+            for tag, values in self._structured(batch).items():
+                compared += len(values)
+                with self._errors_of(tag):
+                    differing[tag] += _differing(values, messages[tag], self._columns[tag])
+        return FileComparison(compared, dict(+differing))
 
     def _names(self) -> list[str]:
         names = ["k"] if self._codec else []
@@ -174,26 +197,26 @@ class BatchReader:
                 )
 
     def _structured(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
-        """The columns that are in the file, by tag, in the types that they have there."""
+        """The file's columns by tag, in the types that they have there."""
         found = {}
         for tag, kind in self._columns.items():
-            with self.errors_of(tag):
+            with self._errors_of(tag):
                 values = pc.struct_field(batch.column("k_s"), [str(tag)])
                 if tag in self._part:
                     found[tag] = pc.struct_field(values, ["lossy"])
                 else:
-                    found[tag] = unstored(values, kind)
+                    found[tag] = from_storage(values, kind)
         return found
 
     def _messages(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
         """As `_structured`, from the other encoding."""
         columns = self._layout.columns
         places = {place for place, tag in enumerate(columns) if tag in self._columns}
-        found = decoded_rows(batch.column("k"), list(columns.values()), places)
+        found = decode_rows(batch.column("k"), list(columns.values()), places)
         return dict(zip(self._columns, found, strict=True))
 
     def _values(self, want: Column, found: Mapping[int, pa.Array], rows: int) -> pa.Array:
-        with self.errors_of(want.tag):
+        with self._errors_of(want.tag):
             if want.tag in found:
                 values = found[want.tag]
                 if want.kind.name == "double" and pa.types.is_decimal(values.type):
@@ -203,18 +226,23 @@ class BatchReader:
         return one.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
 
     @contextlib.contextmanager
-    def errors_of(self, tag: int) -> Iterator[None]:
+    def _errors_of(self, tag: int) -> Iterator[None]:
         """An error of a value becomes a BatchError that names the column."""
         try:
             yield
         except (pa.ArrowException, ValueError) as error:
-            text = f"{self._shown(tag)} can't be read: {error}. {_IF_DAMAGED}"
-            raise BatchError(text) from error
+            names = [want.name for want in self._wanted if want.tag == tag and want.name]
+            column = f"column {names[0]} (tag {tag})" if names else f"the column with tag {tag}"
+            raise BatchError(f"{column} can't be read: {error}. {_IF_DAMAGED}") from error
 
-    def _shown(self, tag: int) -> str:
-        """The column as its users know it, or its tag where it is only compared."""
-        names = [want.name for want in self._wanted if want.tag == tag and want.name]
-        return f"column {names[0]} (tag {tag})" if names else f"the column with tag {tag}"
+
+def _differing(values: pa.Array, others: pa.Array, kind: Type) -> int:
+    # Floats are compared by their bits: to Arrow, 0.0 equals -0.0, and NaN does not equal NaN.
+    if float_bits(values).equals(float_bits(others)):
+        return 0
+    # As messages, values of any type can be compared one by one; no value has an empty one.
+    one, other = (pc.fill_null(datums(each, kind), b"") for each in (values, others))
+    return int(pc.sum(pc.not_equal(one, other)).as_py())
 
 
 def _is_known(field: pa.Field, kind: Type) -> bool:
@@ -253,39 +281,54 @@ def read_files(
         tally = Tally()
         for row in (row for batch in listed for row in batch.to_pylist()):
             before = tally.bytes.total()
-            with opened_file(store, location, row) as source:
+            with _opened_file(store, location, row) as source:
                 found = read_batch(source, wanted, bounds=bounds, tally=tally)
-                for rows in _sampled(found, every):
+                for rows in _every_nth(found, every):
                     empty = [pa.nulls(rows.num_rows, pa.string())] if reports else []
                     yield pa.RecordBatch.from_arrays([*rows.columns, *empty], names)
             tally.bytes[OTHERS] += source.fetched - (tally.bytes.total() - before)
         if reports:
-            yield _report(tally, names, wanted)
+            zero = pa.array([0], pa.int64())
+            nulls = [pa.nulls(1, wire_type(want.kind)) for want in wanted]
+            report = pa.array([tally.report()])
+            yield pa.RecordBatch.from_arrays([zero, zero, *nulls, report], names)
 
     return read
 
 
-def _report(tally: Tally, names: Sequence[str], wanted: Sequence[Column]) -> pa.RecordBatch:
-    """The row with the report in its last column, which is no row of the shard."""
-    zero = pa.array([0], pa.int64())
-    nulls = [pa.nulls(1, wire_type(want.kind)) for want in wanted]
-    arrays = [zero, zero, *nulls, pa.array([tally.report()])]
-    return pa.RecordBatch.from_arrays(arrays, list(names))
+def compare_files(
+    connection: AwsConnection, location: S3Location
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow` over rows of FILES_SCHEMA: a row of COMPARED_DDL for each file.
+
+    Raises ExecutorError, which names the file and, for a wrong value, the column.
+    """
+
+    def compare(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        require_version()
+        store = open_store(connection, location)
+        for row in (row for batch in listed for row in batch.to_pylist()):
+            with _opened_file(store, location, row) as source:
+                found = compare_encodings(source)
+            result = {**vars(found), "key": row["key"], "differing": [*found.differing.items()]}
+            yield pa.RecordBatch.from_pylist([result], _COMPARED)
+
+    return compare
 
 
-def _sampled(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.RecordBatch]:
+def _every_nth(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.RecordBatch]:
     if every == 1:
         yield from batches
         return
-    start = 0  # of the next batch, the first row that is taken
+    start = 0  # the first such row of the next batch
     for batch in batches:
-        taken = range(start, batch.num_rows, every)
-        yield batch.take(pa.array(taken, pa.int64()))
-        start += len(taken) * every - batch.num_rows
+        places = range(start, batch.num_rows, every)
+        yield batch.take(pa.array(places, pa.int64()))
+        start += len(places) * every - batch.num_rows
 
 
 @contextlib.contextmanager
-def opened_file(
+def _opened_file(
     store: Store, location: S3Location, row: Mapping[str, Any]
 ) -> Iterator[RandomAccessFile]:
     """The file of a row of FILES_SCHEMA; a BatchError becomes an ExecutorError that names it."""

@@ -57,17 +57,17 @@ _EXPONENTS = pa.array(
 )
 
 
-def stored(values: pa.Array, kind: Type) -> pa.Array:
+def to_storage(values: pa.Array, kind: Type) -> pa.Array:
     """Values in wire form as files have them; ValueError for one that the type does not have."""
     data_type = storage_type(kind)
     match kind.name:
         case "record" if not kind.children:
             return null_where(pa.repeat(True, len(values)), values)
         case "numeric":
-            return stored_numeric(values)
+            return numeric_to_storage(values)
         case "interval":
             words = zip(values.flatten(), _INTERVAL_WORDS.values(), strict=True)
-            parts = [big_endian(_turned_sign(part.view(word))) for part, word in words]
+            parts = [big_endian(_flip_sign(part.view(word))) for part, word in words]
             return fixed_width(joined(*parts), 16)
         case "time":
             seconds = pc.divide(values, _SECOND)
@@ -82,11 +82,11 @@ def stored(values: pa.Array, kind: Type) -> pa.Array:
             return with_one_nan(values)
     if kind.name in SCALARS:
         return values.cast(data_type)
-    return _of_each_child(stored, values, kind, data_type)
+    return _of_each_child(to_storage, values, kind, data_type)
 
 
-def unstored(values: pa.Array, kind: Type) -> pa.Array:
-    """The inverse of `stored`; raises ValueError for bytes that it can't have made."""
+def from_storage(values: pa.Array, kind: Type) -> pa.Array:
+    """The inverse of `to_storage`; raises ValueError for bytes that it can't have made."""
     data_type = wire_type(kind)
     match kind.name:
         case "record" if not kind.children:
@@ -95,12 +95,12 @@ def unstored(values: pa.Array, kind: Type) -> pa.Array:
             entry = pa.struct([values.type.key_field, values.type.item_field])
             values = values.cast(pa.list_(entry))
         case "numeric":
-            return numeric_of(values, data_type)
+            return numeric_from_storage(values, data_type)
         case "interval":
             parts = []
             for (start, word), field in zip(_INTERVAL_WORDS.items(), INTERVAL_PARTS, strict=True):
                 data = pc.binary_slice(values, start, start + word.bit_width // 8)
-                parts.append(_turned_sign(from_big_endian(data, word)).view(field.type))
+                parts.append(_flip_sign(from_big_endian(data, word)).view(field.type))
             return pa.StructArray.from_arrays(parts, fields=list(data_type), mask=values.is_null())
         case "time":
             halves = from_big_endian(values, pa.uint64())
@@ -111,7 +111,7 @@ def unstored(values: pa.Array, kind: Type) -> pa.Array:
             return values_of_datums(values, kind)
     if kind.name in SCALARS:
         return values.cast(data_type)
-    return _of_each_child(unstored, values, kind, data_type)
+    return _of_each_child(from_storage, values, kind, data_type)
 
 
 def _of_each_child(
@@ -133,11 +133,11 @@ def _of_each_child(
     return pa.ListArray.from_arrays(list_offsets(values), elements, type=data_type)
 
 
-def _turned_sign(words: pa.Array) -> pa.Array:
+def _flip_sign(words: pa.Array) -> pa.Array:
     return pc.bit_wise_xor(words, pa.scalar(1 << (words.type.bit_width - 1), words.type))
 
 
-def stored_numeric(numbers: pa.Array) -> pa.Array:
+def numeric_to_storage(numbers: pa.Array) -> pa.Array:
     """Decimals as the nearest double, and as bytes that are exact.
 
     The bytes of a number that is not negative: 128 plus the number of its digits before the point,
@@ -148,22 +148,22 @@ def stored_numeric(numbers: pa.Array) -> pa.Array:
     opposites = pc.fill_null(pc.less(numbers, pa.scalar(0, numbers.type)), False)
     actual = _digits(pc.abs(numbers))
     if opposites.true_count:
-        negative = joined(_turned_over(actual.filter(opposites)), _END)
+        negative = joined(_complement(actual.filter(opposites)), _END)
         actual = pc.replace_with_mask(actual, opposites, negative)
     return pa.StructArray.from_arrays(
         [nearest_doubles(numbers), actual], fields=list(NUMERIC_STORAGE), mask=numbers.is_null()
     )
 
 
-def numeric_of(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """The inverse of `stored_numeric`, as a decimal type.
+def numeric_from_storage(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """The inverse of `numeric_to_storage`, as a decimal type.
 
     Raises ValueError for bytes that it can't have made, or a number that the type does not hold.
     """
     _, actual = stored.flatten()
     opposites = pc.fill_null(pc.less(actual, _HEADS[0]), False)
     if opposites.true_count:
-        negative = _turned_over(actual.filter(opposites))
+        negative = _complement(actual.filter(opposites))
         _require(pc.ends_with(negative, b"\0"))
         negative = pc.binary_slice(negative, 0, -1)
         _require(pc.not_equal(negative, _HEADS[0]))  # there is no negative zero
@@ -211,7 +211,7 @@ def _require(holds: pa.Array) -> None:
         raise ValueError("a value has not the bytes of a numeric")
 
 
-def _turned_over(values: pa.Array) -> pa.Array:
+def _complement(values: pa.Array) -> pa.Array:
     """The complement of `binary` values, at least one and without NULLs."""
     data = data_of(values)
     bits = pc.bit_wise_not(from_raw(pa.uint8(), data, data.size))

@@ -13,8 +13,8 @@ import pyarrow as pa
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.write.format import FileWriter, LogicalType, RowBlock
 from dbt.adapters.mzs3.formats.write.parquet import ParquetFormat, parquet_files, row_ends
-from dbt.adapters.mzs3.shard.batch.structured import stored
-from dbt.adapters.mzs3.shard.codec.encode import encoded_rows
+from dbt.adapters.mzs3.shard.batch.structured import to_storage
+from dbt.adapters.mzs3.shard.codec.encode import encode_rows
 from dbt.adapters.mzs3.shard.types import (
     BATCH_ENCODINGS,
     LARGEST,
@@ -73,11 +73,11 @@ class BatchFormat:
         if self.layout.has_codec:
             kinds = list(self.layout.columns.values())
             with _errors_of(", ".join(self.names)):
-                keys = encoded_rows(values, kinds, rows.num_rows)
+                keys = encode_rows(values, kinds, rows.num_rows)
             columns = [keys, pa.repeat(pa.scalar(b"", pa.binary()), rows.num_rows), *columns]
         if self.layout.has_structure:
             fields = list(schema.field("k_s").type)
-            records = pa.StructArray.from_arrays(self._of_each(values, stored), fields=fields)
+            records = pa.StructArray.from_arrays(self._of_each(values, to_storage), fields=fields)
             columns += [records, pa.repeat(True, rows.num_rows)]
         return columns
 

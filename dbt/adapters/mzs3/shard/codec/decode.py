@@ -31,13 +31,13 @@ _MORE = 0x80  # another byte of the number follows
 _MOST_BYTES = 5  # of a length below 2 ** 31
 
 
-def decoded_rows(
+def decode_rows(
     rows: pa.Array, kinds: Sequence[Type], wanted: Collection[int] | None = None
 ) -> list[pa.Array]:
     """The columns of messages `Row`, in wire form: those at the places `wanted`, None for all.
 
-    `rows` has no NULLs; the columns come in the order of `kinds`.
-    Raises DamagedError for bytes that `encoded_rows` can't have made of such types.
+    `rows` has no NULLs; the columns come in the order of `kinds`. Raises DamagedError for bytes
+    that `encode_rows` can't have made of these types.
     """
     cursor = Cursor(rows)
     columns = []
@@ -59,15 +59,15 @@ def values_of_datums(messages: pa.Array, kind: Type) -> pa.Array:
 
 def _values(messages: pa.Array, kind: Type) -> pa.Array:
     """The values of messages `Datum`, of which an empty one is NULL."""
-    given = pc.greater(pc.binary_length(messages), 0)
-    if pc.all(given, min_count=0).as_py():
-        return _given(messages, kind)
-    values = _given(messages.filter(given), kind)
-    place = pc.subtract(pc.cumulative_sum(given.cast(pa.int32())), pa.scalar(1, pa.int32()))
-    return values.take(pc.if_else(given, place, pa.scalar(None, pa.int32())))
+    is_valid = pc.greater(pc.binary_length(messages), 0)
+    if pc.all(is_valid, min_count=0).as_py():
+        return _values_without_nulls(messages, kind)
+    values = _values_without_nulls(messages.filter(is_valid), kind)
+    place = pc.subtract(pc.cumulative_sum(is_valid.cast(pa.int32())), pa.scalar(1, pa.int32()))
+    return values.take(pc.if_else(is_valid, place, pa.scalar(None, pa.int32())))
 
 
-def _given(messages: pa.Array, kind: Type) -> pa.Array:
+def _values_without_nulls(messages: pa.Array, kind: Type) -> pa.Array:
     """As `_values`, without NULLs."""
     field = field_of(kind)
     cursor = Cursor(messages)
@@ -78,7 +78,7 @@ def _given(messages: pa.Array, kind: Type) -> pa.Array:
     else:
         content = cursor.rest()
     if kind.name in RECORDS:
-        columns = decoded_rows(content, kind.children)
+        columns = decode_rows(content, kind.children)
         if not columns:
             return empty_records(pa.repeat(False, len(content)))
         return pa.StructArray.from_arrays(columns, fields=list(wire_type(kind)))

@@ -101,7 +101,7 @@ def field_of(kind: Type) -> WireField:
     return _FIELDS["list" if kind.name in LISTS else kind.name]
 
 
-def encoded_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
+def encode_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
     """Messages `Row` of columns in wire form; ValueError for a value that its type lacks."""
     if not columns:
         return pa.repeat(pa.scalar(b"", pa.binary()), length)
@@ -148,7 +148,7 @@ def _content(values: pa.Array, kind: Type) -> pa.Array:
     """The content of the field of `Datum`, without key and length; NULL stays NULL."""
     if kind.name in RECORDS:
         columns = values.flatten() if kind.children else []
-        return null_where(encoded_rows(columns, kind.children, len(values)), values)
+        return null_where(encode_rows(columns, kind.children, len(values)), values)
     if kind.name == "map":
         return _map(values, kind)
     if kind.name in LISTS:

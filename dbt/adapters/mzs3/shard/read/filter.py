@@ -154,7 +154,7 @@ def _moments(
 ) -> Mapping[tuple[Column, str | None], int | None]:
     """Literals as Spark casts them in the session's time zone, in days or microseconds.
 
-    None for one that is no such time: it sets no limit.
+    None for a literal that is no time: it sets no limit.
     """
     timed = [(column, part) for column, part in parts if column.kind.name in _MOMENTS]
     asked = [(column, literal) for column, part in timed for literal in _literals(part)]

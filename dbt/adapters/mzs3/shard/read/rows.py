@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.shard.batch.footer import Bounds
 from dbt.adapters.mzs3.shard.batch.read import FILES_SCHEMA, REPORT, read_files
 from dbt.adapters.mzs3.shard.read.column_bytes import Fetching
 from dbt.adapters.mzs3.shard.read.filter import filter_of
-from dbt.adapters.mzs3.shard.rows import consolidated, from_wire, repeated, wire_spark_type
+from dbt.adapters.mzs3.shard.rows import consolidate, from_wire, repeat_rows, wire_spark_type
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import NoShardError, StateStore
 from dbt.adapters.mzs3.shard.types import Column
@@ -98,12 +98,12 @@ def read_shard(
     if any(batch.retractions for batch in batches):
         # One change may take away what another added.
         rows = filtered.changes(rows, places) if filtered else rows
-        rows = consolidated(rows, list(places.values()))
+        rows = consolidate(rows, list(places.values()))
     if filtered:
         # Of rows outside the bounds, only some of the changes may have been read.
         rows = filtered.rows(rows, places)
     chosen = [places[column.tag] for column in columns]
-    return from_wire(repeated(rows.select(*chosen, "d")), columns, chosen)
+    return from_wire(repeat_rows(rows.select(*chosen, "d")), columns, chosen)
 
 
 def changes_in(
@@ -165,10 +165,10 @@ def tasks_of(sizes: Sequence[int], cores: int) -> list[int]:
     costs = [size + _COST_OF_A_FILE for size in sizes]
     worth = sum(min(1, cost / _COST_OF_A_TASK) for cost in costs)
     rounds = math.ceil(worth / cores)
-    return spread(costs, min(MOST_TASKS, cores * rounds))
+    return balanced_tasks(costs, min(MOST_TASKS, cores * rounds))
 
 
-def spread(costs: Sequence[int], most: int) -> list[int]:
+def balanced_tasks(costs: Sequence[int], most: int) -> list[int]:
     """The task of each file, of at most `most` tasks that cost about the same."""
     heap = [(0, task) for task in range(min(most, len(costs)))]
     tasks = [0] * len(costs)

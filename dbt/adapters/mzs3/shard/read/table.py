@@ -11,7 +11,7 @@ import contextlib
 import re
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,7 @@ from dbt.adapters.mzs3.store.connection import AwsConnection
 
 PROPERTY = "mzs3.shard."
 UNUSED = "unused_since"
-# An older table without a mark is taken for that of a killed run.
+# The run of an older table without a mark counts as killed.
 LONGEST_RUN_MS = 24 * 60 * 60 * 1000
 _OF_A_RUN = "__shard_([0-9]+)_[0-9a-f]{8}"
 
@@ -65,9 +65,9 @@ def write_source_table(
 ) -> ColumnBytes | None:
     """Write the shard's rows to the table; returns what was fetched, None if that is not known.
 
-    What `validate` has compared is told as levels and lines of the log, and kept in a table of
-    the schema, also where encodings differ. Raises ShardError, S3Error, and what Spark raises;
-    then, and after a run that was killed, the table has the rows that it had before.
+    With `validate`, `tell` gets the comparison as levels and lines of the log, and a table of the
+    schema keeps it, also where encodings differ. Raises ShardError, S3Error, and what Spark
+    raises; then, and after a run that was killed, the table has the rows that it had before.
     """
     source, fetching = table.source, Fetching()
     replacement = TableReplacement(spark, table)
@@ -81,8 +81,11 @@ def write_source_table(
         for line in validation.lines():
             tell(("debug", line))
         replacement.create_schema()
-        with _warning(tell, table.schema):
+        try:
             record(spark, table.schema, source.name, validation, table.invocation_id)
+        except (Mzs3Error, *SPARK_FAILURES) as exc:
+            where = f"{table.schema}.{TABLE}"
+            tell(("warn", f"what was compared can't be kept in {where}: {readable(exc)}"))
         validation.require_same()
     replacement.replace_rows(rows)
     if validation is not None:
@@ -110,15 +113,6 @@ def _storable_rows(
     )
     require_storable(spark, rows.schema)
     return rows
-
-
-@contextlib.contextmanager
-def _warning(tell: Tell, schema: str) -> Iterator[None]:
-    """A failure to record a validation becomes a warning: the rows are read anyway."""
-    try:
-        yield
-    except (Mzs3Error, *SPARK_FAILURES) as exc:
-        tell(("warn", f"what was compared can't be kept in {schema}.{TABLE}: {readable(exc)}"))
 
 
 def write_empty_table(

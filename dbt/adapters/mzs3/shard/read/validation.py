@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import ShardError
-from dbt.adapters.mzs3.shard.batch.compare import COMPARED_DDL, compare_files
+from dbt.adapters.mzs3.shard.batch.read import COMPARED_DDL, compare_files
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, in_tasks
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.spark.job import shipped

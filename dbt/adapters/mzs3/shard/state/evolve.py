@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -30,7 +30,7 @@ _DROP = (
 
 
 def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[Column]:
-    """The columns of a query as those of a new shard; `types` has chosen ones by folded names."""
+    """The columns that a new shard has for a query; `types` is `column_types`, by folded name."""
     return [
         Column(
             tag,
@@ -42,7 +42,7 @@ def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[Colum
     ]
 
 
-def evolved(
+def evolved_columns(
     node: str,
     current: Sequence[Column],
     given: Sequence[Column],
@@ -55,9 +55,9 @@ def evolved(
     """The columns of the shard from now on; the same ones if nothing has changed.
 
     A column keeps its tag under another name or a wider type. A new one never gets the tag of a
-    dropped one of its name. `renames`, new names by old ones, may be those of earlier runs. Tags
-    of the `given` columns are ignored. Raises ConfigError with everything that the policy or the
-    types do not allow.
+    dropped one of its name. `renames` has new names by old ones; an earlier run may have carried
+    them out. Tags of the `given` columns are ignored. Raises ConfigError with everything that the
+    policy or the types do not allow.
     """
     problems: list[str] = []
     found = {folded(column.name): column for column in given}
@@ -96,7 +96,6 @@ def evolved(
 def _renamed(
     columns: Sequence[Column], renames: Mapping[str, str], problems: list[str]
 ) -> list[Column]:
-    problems += [f"column_renames has {problem}" for problem in repeated_names(renames)]
     known = {folded(column.name) for column in columns}
     names = {}
     for old, new in renames.items():
@@ -116,17 +115,6 @@ def _renamed(
     return [
         replace(column, name=names.get(folded(column.name), column.name)) for column in columns
     ]
-
-
-def repeated_names(renames: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with renames that take one column twice, or make two columns one."""
-    for what, names in (("from", list(renames)), ("to", list(renames.values()))):
-        lower = [folded(name) for name in names]
-        for name in sorted({name for name in lower if lower.count(name) > 1}):
-            yield (
-                f"several renames {what} {name}, and no two columns have one name, in whatever "
-                "case; leave one of them"
-            )
 
 
 def _widened(

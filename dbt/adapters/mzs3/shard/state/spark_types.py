@@ -6,16 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.shard.types import (
-    CONTAINERS,
-    LARGEST,
-    LISTS,
-    Type,
-    is_wider,
-    list_of,
-    map_of,
-    record_of,
-)
+from dbt.adapters.mzs3.shard.types import CONTAINERS, LARGEST, LISTS, Type, is_wider
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.types.table import row_of
 
@@ -24,14 +15,8 @@ def kind_of(data_type: T.DataType) -> Type:
     """The type of a shard's column for values of a Spark type that can be exported."""
     if isinstance(data_type, T.DecimalType):
         return Type("numeric", precision=data_type.precision, scale=data_type.scale)
-    inside = [kind_of(inner) for _, inner in parts_of(data_type)]
-    if isinstance(data_type, T.ArrayType):
-        return list_of(*inside)
-    if isinstance(data_type, T.StructType):
-        return record_of(*inside)
-    if isinstance(data_type, T.MapType):
-        return map_of(*inside)
-    return Type(row_of(data_type.typeName()).shard)
+    inside = tuple(kind_of(inner) for _, inner in parts_of(data_type))
+    return Type(row_of(data_type.typeName()).shard, inside)
 
 
 def parts_of(data_type: T.DataType) -> list[tuple[str, T.DataType]]:

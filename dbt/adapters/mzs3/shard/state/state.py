@@ -166,8 +166,6 @@ class ShardState:
         later = _extension(tuple(old), first)
         if not old or (first != tuple(old) and not later):
             raise ShardError("another run has compacted the shard in the meantime")
-        if (new.lower, new.upper) != (old[0].lower, old[-1].upper):
-            raise ShardError("the new batch is not of the times of the old ones")
         since = max(self.since, new.moment)
         batches = (new, *later, *self.batches[len(old) :])
         used = {batch.schema for batch in batches} | {self.schema.id}
@@ -208,11 +206,11 @@ class ShardState:
         writes, recent = (before.writes, before.recent) if before is not None else (0, ())
         return replace(self, writes=writes + 1, recent=(*recent, writer)[-RECENT:])
 
-    def was_written(self, writer: str, number: int) -> bool | None:
-        """Whether the write is part of the state's history; None if that is too long ago."""
-        if writer in self.recent:
+    def was_written(self, written: ShardState) -> bool | None:
+        """Whether the last write of a state came before this one; None if that is too long ago."""
+        if written.recent[-1] in self.recent:
             return True
-        return False if number <= self.writes < number + RECENT else None
+        return False if written.writes <= self.writes < written.writes + RECENT else None
 
     def swept(self, names: Collection[str]) -> ShardState:
         """The shard just before files of these names are removed.
@@ -325,9 +323,7 @@ def from_document(data: bytes) -> ShardState:
         document: Any = json.loads(data)
         if document["format"] != FORMAT:
             raise ValueError(f"it is of format {document['format']}, not {FORMAT}")
-        # Earlier versions lack these three.
-        missing = {"writes": 0, "recent": (), "digest": ""}
-        state: ShardState = _reader(ShardState)({**missing, **document})
+        state: ShardState = _reader(ShardState)({"digest": "", **document})
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error
     return state

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from threading import Event
+from typing import Any
 
 from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.shard.state.state import ShardState, from_document, to_document
@@ -52,18 +53,15 @@ class LostRaceError(ShardError):
 
 
 class UnknownWriteError(S3Error):
-    """A write that may have taken effect, or may yet: its answer does not tell.
-
-    Callers add what to do, which depends on what was written.
-    """
+    """A write that may have taken effect, or may take effect later; callers add what to do."""
 
 
 class StateStore:
     """Reads the state of the shard at a location, and changes it by compare-and-set.
 
-    Of writers that have read the same state, one succeeds; the others get LostRaceError. Every
-    method raises S3Error where S3 refuses; those that write raise UnknownWriteError where the
-    outcome is unknown. `clock` is S3's time at its last answer, in ms since the epoch, or None.
+    Of writers that have read the same state, one succeeds; the others get LostRaceError. Methods
+    raise S3Error where S3 refuses, and UnknownWriteError where the outcome of a write is unknown.
+    `clock` is S3's time at its last answer, in ms since the epoch, or None.
     """
 
     def __init__(self, store: Store, location: S3Location) -> None:
@@ -116,15 +114,6 @@ class StateStore:
                 "shards need a store that does, such as Amazon S3"
             )
 
-    def create(self, state: ShardState) -> StoredState:
-        """Write the first state, under `require_conditions`; LostRaceError if there is one."""
-        self.require_conditions()
-        return self._write(None, state, None)
-
-    def replace(self, before: StoredState, state: ShardState) -> StoredState:
-        """Write a state in the place of the one that was read."""
-        return self._write(before.state, state, before.etag)
-
     def change(self, change: Callable[[ShardState], ShardState]) -> StoredState:
         """Write what `change` makes of the state, if it differs; again after a lost race."""
         for attempt in range(ATTEMPTS):
@@ -133,7 +122,7 @@ class StateStore:
             if state == before.state:
                 return before
             try:
-                return self.replace(before, state)
+                return self.write(before, state)
             except LostRaceError:
                 pause(attempt)
         raise LostRaceError(
@@ -150,49 +139,54 @@ class StateStore:
         self.require_conditions()
         replaced: list[ShardState] = []
 
-        def begun_anew(state: ShardState) -> ShardState:
+        def begin_anew(state: ShardState) -> ShardState:
             replaced.append(state)
-            with explained(f"asking {self.prefix.uri} what time it is", "s3:ListBucket"):
-                return state.begun_anew(self.prefix.now())
+            return state.begun_anew(self.now())
 
-        self.change(begun_anew)
+        self.change(begin_anew)
         return replaced[-1]
 
-    def _write(
-        self, before: ShardState | None, state: ShardState, etag: str | None
-    ) -> StoredState:
-        writer = uuid.uuid4().hex
-        written = state.written_after(before, writer)
-        try:
-            document = to_document(written, writer)
-            return StoredState(
-                written,
-                self.prefix.write(STATE, document, if_absent=etag is None, if_version=etag),
-            )
-        except StoreError as exc:
-            return self._after_failure(exc, writer, written.writes, etag)
+    def now(self) -> int:
+        """S3's time, in ms since the epoch."""
+        with explained(f"asking {self.prefix.uri} what time it is", "s3:ListBucket"):
+            return self.prefix.now()
 
-    def _after_failure(
-        self, exc: StoreError, writer: str, number: int, etag: str | None
+    def write(self, before: StoredState | None, state: ShardState) -> StoredState:
+        """Write a state in the place of the one that was read, or the first one of the shard.
+
+        Raises LostRaceError if another run has written since. `require_conditions` comes first.
+        """
+        writer = uuid.uuid4().hex
+        written = state.written_after(before.state if before else None, writer)
+        condition: dict[str, Any] = {"if_version": before.etag} if before else {"if_absent": True}
+        try:
+            etag = self.prefix.write(STATE, to_document(written, writer), **condition)
+        except StoreError as exc:
+            return self._state_after_failure(exc, before, written)
+        return StoredState(written, etag)
+
+    def _state_after_failure(
+        self, exc: StoreError, before: StoredState | None, written: ShardState
     ) -> StoredState:
-        """The state, if it was written nevertheless; else what the failure means, as an error."""
-        lost = isinstance(exc, (ConflictError, PreconditionFailedError)) or _is_no_object(exc)
+        """The state, if it was written nevertheless; else raises what the failure means."""
         text = describe(exc, f"writing {self.uri}", "s3:PutObject")
-        if not lost and _is_refusal(exc):
+        is_conflict = isinstance(exc, ConflictError)
+        is_unmet = is_conflict or isinstance(exc, PreconditionFailedError) or _is_no_object(exc)
+        if not is_unmet and _is_refusal(exc):
             raise S3Error(text) from exc
         try:
             found = self.read()
         except (S3Error, ShardError) as unread:
             raise UnknownWriteError(f"{text}, and {unread}{_MAY_BE_WRITTEN}") from exc
-        was_written = False if found is None else found.state.was_written(writer, number)
-        if found is not None and was_written:
+        is_written = found is not None and found.state.was_written(written)
+        if found and is_written:
             return found
-        if (None if found is None else found.etag) == etag:
-            # A retry may conflict with our own first request.
-            is_lost = lost and not (isinstance(exc, ConflictError) and exc.retries)
+        if (found and found.etag) == (before and before.etag):
+            # The other request of a conflict may be our own first one.
+            is_lost = is_unmet and not (is_conflict and exc.retries)
         else:
-            # The state is another one now, so that our write can't succeed later.
-            is_lost = was_written is False
+            # The condition holds no more, so our write can't succeed later.
+            is_lost = is_written is False
         if is_lost:
             raise LostRaceError(
                 f"{self.uri} has been changed by another run since this one read it"
@@ -207,8 +201,8 @@ def _is_no_object(exc: StoreError) -> bool:
 def _is_refusal(exc: StoreError) -> bool:
     """Whether S3 refused the first request; before a retry, an earlier one may have succeeded."""
     is_never_done = isinstance(exc, (PermissionDeniedError, CredentialsError))
-    refused = 400 <= exc.status < 500 or is_never_done
-    return refused and exc.status != 408 and not exc.retries
+    is_refused = 400 <= exc.status < 500 or is_never_done
+    return is_refused and exc.status != 408 and not exc.retries
 
 
 def pause(attempt: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -47,7 +47,7 @@ class BatchWriter:
 
     def require_not_cancelled(self) -> None:
         """Raises ShardError once the run was cancelled."""
-        if self.cancelled is not None and self.cancelled.is_set():
+        if self.cancelled and self.cancelled.is_set():
             raise ShardError("the run was cancelled")
 
 
@@ -85,8 +85,8 @@ def write_batch(
         writer.require_not_cancelled()
         written = complete_files(prefix, files)
     except Exception as exc:
-        stopped = cancelled is not None and cancelled.is_set() and executor_error(exc) is None
-        ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
+        is_stopped = cancelled and cancelled.is_set() and executor_error(exc) is None
+        ended = "was cancelled" if is_stopped else f"failed: {explain(exc)}"
         text = followed_by(f"{writer.doing} {ended}", "The shard is what it was")
         left = clean_up(prefix, spec.location, files, keeps=getattr(exc, "keys", ()))
         if lost is not None and (open_yet := lost.abort_after_commit(speculative=True)):
@@ -102,8 +102,8 @@ def upload(
 ) -> tuple[Sequence[PendingFile], int, int]:
     """Upload the files of partitioned changes, once more if rows were recomputed meanwhile.
 
-    Returns the open uploads (none without changes), and the numbers of rows that they add and
-    retract. Raises what Spark raises, and ShardError.
+    Returns the open uploads, and how many rows they add and retract. Raises what Spark raises,
+    and ShardError.
     """
     for _ in range(2):
         counted = Observation()
@@ -137,15 +137,15 @@ class TakenNamesError(ShardError):
 
 
 def complete_files(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
-    """Complete every upload; raises ShardError if one fails, while others may succeed."""
-    taken: list[str] = []
-    known = KnownEtags(prefix.store.traits)
+    """Complete all uploads; raises ShardError if some fail."""
+    taken_keys: list[str] = []
+    etags = KnownEtags(prefix.store.traits)
 
     def complete_one(file: PendingFile) -> BatchFile:
         try:
-            is_complete = complete(prefix, file, known=known) is not None
+            is_complete = complete(prefix, file, known=etags) is not None
         except TakenError:
-            taken.append(file.key)
+            taken_keys.append(file.key)
             raise
         if not is_complete:
             raise ShardError(
@@ -166,9 +166,9 @@ def complete_files(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchF
         try:
             return tuple(map_concurrently(files, complete_one))
         except Exception as exc:
-            if not taken:
+            if not taken_keys:
                 raise
-            raise TakenNamesError(prefix, sorted(taken)) from exc
+            raise TakenNamesError(prefix, sorted(taken_keys)) from exc
 
 
 def clean_up(
@@ -185,7 +185,7 @@ def clean_up(
     if files is None:
         return abort_uploads_of_tasks(prefix, folder)
     problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
-    objects = remove(prefix, [file.key for file in files if file.key not in keeps])
+    objects = delete_many(prefix, [file.key for file in files if file.key not in keeps])
     if objects:
         listed = ", ".join(prefix.uri_of(key) for key in objects)
         problems.append(f"{listed} may be left, which no reader sees and compact_shard removes")
@@ -195,14 +195,10 @@ def clean_up(
 def find_lost_attempts(
     prefix: Prefix, folder: S3Location, files: Sequence[PendingFile], parts: DataFrame
 ) -> UploadReaper | None:
-    """A reaper for the uploads of attempts that Spark has given up, if there may be some.
-
-    Where the store does not list uploads, these stay; they cost storage and are not visible.
-    """
+    """A reaper for the uploads of attempts that Spark has given up, if there may be some."""
     if not files:
         return None
-    there = Prefix(prefix.store, folder)
-    reaper = UploadReaper(there, files[0].upload_id, take_over=True)
+    reaper = UploadReaper(Prefix(prefix.store, folder), files[0].upload_id, take_over=True)
     return reaper if len(reaper.found) > len(files) or speculates(parts) else None
 
 
@@ -225,8 +221,8 @@ def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
     """Wraps the write that commits these files; no error leaves it if they are committed.
 
     A write whose answer was lost may have succeeded, and others may have changed the state since.
-    Other errors are raised again. Files that are surely not committed are removed, but not after
-    an UnknownWriteError: a write that arrives later may name them.
+    Other errors are raised again. Files that are surely not committed are removed, but not where
+    a write that arrives later may name them.
     """
     try:
         yield
@@ -235,13 +231,8 @@ def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
         if is_committed:
             return
         if is_committed is False and not isinstance(exc, UnknownWriteError):
-            remove(store.prefix, [store.prefix.key(file.name) for file in files])
+            delete_many(store.prefix, [store.prefix.key(file.name) for file in files])
         raise
-
-
-def remove(prefix: Prefix, keys: Iterable[str]) -> list[str]:
-    """Remove objects as far as S3 allows; returns those that may still be there."""
-    return [*delete_many(prefix, keys)]
 
 
 def _are_committed(store: StateStore, files: Sequence[BatchFile]) -> bool | None:

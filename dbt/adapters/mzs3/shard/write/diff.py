@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.arrow.packed import MAX_DOUBLE_DIGITS
 from dbt.adapters.mzs3.rows.packing import packed_columns, unpacked_columns
-from dbt.adapters.mzs3.shard.rows import DIFF, column_types, consolidated
+from dbt.adapters.mzs3.shard.rows import DIFF, column_types, consolidate
 from dbt.adapters.mzs3.shard.types import Column, Type
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 
@@ -26,7 +26,7 @@ def as_compared(column: Column) -> Column:
     return replace(column, kind=Type("double"))
 
 
-def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
+def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
     """The changes from the rows that `before` adds up to, to `rows`: a multiset difference.
 
     `before` takes `stored` bytes in files, and may have decimals as doubles (`as_compared`). Rows
@@ -39,7 +39,7 @@ def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
     now = rows.selectExpr(*_casts(names, dict.fromkeys(doubles, "double")), f"1L AS {DIFF}")
     both = now.union(before.selectExpr(*names, f"-{DIFF} AS {DIFF}"))
     if _has_nested(kinds):
-        changes = consolidated(both, names)
+        changes = consolidate(both, names)
     else:
         # Narrower rows are hashed, moved and sorted faster.
         schema = T.StructType([field for field in both.schema.fields if field.name != DIFF])
@@ -48,7 +48,7 @@ def changed(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
         nullable = [name for name in sent if name in names]
         missed = [*_nulls(nullable), *_signs(decimals, names)]
         packed_rows = both.selectExpr(*packed, DIFF)
-        changes = consolidated(_without_equal(packed_rows, sent, missed, stored), ["h1", *sent])
+        changes = consolidate(_without_equal(packed_rows, sent, missed, stored), ["h1", *sent])
         changes = changes.selectExpr(*unpacked_columns(schema), DIFF)
     if not doubles:
         return changes

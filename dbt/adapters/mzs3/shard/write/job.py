@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.events import Committed, EventSink, copy_warning, ignore_
 from dbt.adapters.mzs3.options.values import Problems
 from dbt.adapters.mzs3.shard.options import parse_shard_options
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
-from dbt.adapters.mzs3.shard.rows import added
+from dbt.adapters.mzs3.shard.rows import additions
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import (
     LostRaceError,
@@ -46,10 +46,6 @@ _ATTEMPTS = 8
 MOST_AHEAD_MS = 10 * 60_000
 
 
-class PersistResult(Committed):
-    """A batch that is in the shard, whose state is the `manifest`; `rows` are its changes."""
-
-
 def persist_shard(
     spark: SparkSession,
     query: str,
@@ -60,12 +56,13 @@ def persist_shard(
     as_of: int,
     cancelled: threading.Event | None = None,
     tell: EventSink = ignore_event,
-) -> PersistResult:
+) -> Committed:
     """Append a batch to the shard: what turns its rows into those of `query`, or all of them.
 
     The changes have the time `as_of`, in ms since the epoch, or the first one after the shard's
     last. After a lost race with another run all begins again, a few times. `tell` gets warnings.
-    Raises an Mzs3Error; the shard is then what it was, unless it is an UnknownWriteError.
+    In what it returns, the shard's state is the `manifest`, and `rows` counts changes. Raises an
+    Mzs3Error; the shard is then what it was, unless it is an UnknownWriteError.
     """
     parsed = parse_shard_options(node, options, connections)
     problems = Problems(node)
@@ -75,7 +72,7 @@ def persist_shard(
         problems.found += type_problems(frame.schema, parsed.column_types).values()
     with problems.gathered():
         location = resolve_location(spark, node, parsed.location, as_of)
-    if frame is None or location is None:
+    if frame is None or location is None:  # else the types' problems come with those of columns
         problems.raise_if_any()
         raise AssertionError
     shard = ShardLocation(connections[parsed.aws_connection], location)
@@ -101,7 +98,7 @@ def persist_shard(
     raise AssertionError
 
 
-def _write_once(run: ShardRun, *, warns: bool) -> PersistResult:
+def _write_once(run: ShardRun, *, warns: bool) -> Committed:
     """One attempt; raises LostRaceError if another run was faster."""
     store = StateStore(open_store(run.shard.connection, run.shard.location), run.shard.location)
     before = store.read()
@@ -115,15 +112,16 @@ def _write_once(run: ShardRun, *, warns: bool) -> PersistResult:
     if not is_unchanged(run, state):
         # Files that no state names yet.
         changes = partial(changes_of, run, state, moment)
-        batch = write_batch(_writer(run, store), batch, state.schema.columns, changes)
+        doing = f"{run.node}: writing to {store.prefix.uri}"
+        writer = BatchWriter(
+            run.shard.connection, store.prefix, doing, run.cancelled, run.options.sizes
+        )
+        batch = write_batch(writer, batch, state.schema.columns, changes)
     with committing(store, batch.files):
         after = with_digest(run, state.appended(batch), batch)
-        if before is None:
-            store.create(after)
-        else:
-            store.replace(before, after)
+        store.write(before, after)
     changed = batch.additions + batch.retractions
-    if run.is_cancelled:
+    if run.cancelled and run.cancelled.is_set():
         # dbt reports the model as cancelled nevertheless.
         again = "; to run it again adds its rows twice" if run.options.mode == "append" else ""
         _warn(
@@ -131,18 +129,7 @@ def _write_once(run: ShardRun, *, warns: bool) -> PersistResult:
             "the run was cancelled too late: its batch is part of the shard, and stays: "
             f"{counted(changed, 'change')}, {counted(len(batch.files), 'file')}{again}",
         )
-    uri, manifest = store.prefix.uri, store.uri
-    return PersistResult(changed, uri, manifest, len(batch.files), batch.bytes, moment)
-
-
-def _writer(run: ShardRun, store: StateStore) -> BatchWriter:
-    return BatchWriter(
-        run.shard.connection,
-        store.prefix,
-        f"{run.node}: writing to {store.prefix.uri}",
-        run.cancelled,
-        run.options.sizes,
-    )
+    return Committed(changed, store.prefix.uri, store.uri, len(batch.files), batch.bytes, moment)
 
 
 def _warn(run: ShardRun, text: str) -> None:
@@ -151,21 +138,20 @@ def _warn(run: ShardRun, text: str) -> None:
 
 
 def is_unchanged(run: ShardRun, state: ShardState) -> bool:
-    """Whether the model's digest is the shard's: then nothing is to be compared."""
+    """Whether the model's digest is the shard's, so that there is nothing to compare."""
     if run.options.mode != "diff" or not state.digest:
         return False
     rows = model_rows(run.frame, state.schema.columns)
     try:
-        return digest_of(added(rows), rows.columns) == state.digest
+        return digest_of(additions(rows), rows.columns) == state.digest
     except SPARK_FAILURES:
-        return False  # whatever it is, the comparison fails with it too, and says so
+        return False  # the comparison fails in the same way, and says so
 
 
 def with_digest(run: ShardRun, after: ShardState, batch: ShardBatch) -> ShardState:
-    """The state with a digest, if this run has found the rows to be the shard's.
+    """The state with a digest of its rows, if this run has found them unchanged.
 
-    It is that of the shard's files, which don't change: a model may give other rows each time
-    it is asked. Those of a shard that changed now will change again: they need none.
+    The digest is of the shard's files, which don't change: a model may give other rows each time.
     """
     if run.options.mode != "diff" or batch.files or after.digest:
         return after

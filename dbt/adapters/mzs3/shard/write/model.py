@@ -21,18 +21,18 @@ from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.options import ShardOptions, sort_problems
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
-    added,
+    additions,
     in_wire_type,
     parts_of_changes,
-    sorted_inside,
+    sort_parts,
     wire_spark_type,
 )
-from dbt.adapters.mzs3.shard.state.evolve import evolved, given_columns
+from dbt.adapters.mzs3.shard.state.evolve import evolved_columns, given_columns
 from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
 from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types import Type
-from dbt.adapters.mzs3.shard.write.diff import as_compared, changed
+from dbt.adapters.mzs3.shard.write.diff import as_compared, changes_between
 from dbt.adapters.mzs3.spark.failure import explain
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 
@@ -49,11 +49,6 @@ class ShardRun:
     as_of: int
     cancelled: threading.Event | None
     tell: EventSink
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether whoever has started the run wants it to stop."""
-        return self.cancelled is not None and self.cancelled.is_set()
 
 
 def evolve_shard(run: ShardRun, before: ShardState | None) -> ShardState:
@@ -73,7 +68,7 @@ def evolve_shard(run: ShardRun, before: ShardState | None) -> ShardState:
         with problems.gathered():
             # After a reset there are no columns that the model's could differ from.
             is_new = state.is_unwritten
-            columns = evolved(
+            columns = evolved_columns(
                 run.node,
                 columns,
                 given,
@@ -89,7 +84,7 @@ def evolve_shard(run: ShardRun, before: ShardState | None) -> ShardState:
 
 
 def changes_of(run: ShardRun, state: ShardState, moment: int) -> DataFrame:
-    """The changes, partitioned as files are."""
+    """The changes, partitioned as their files are."""
     columns, parts = state.schema.columns, run.options.parts
     sorted_by, _ = state.schema.named(run.options.sort_by)
     keys = [f"c{columns.index(column)}" for column in sorted_by]
@@ -99,10 +94,10 @@ def changes_of(run: ShardRun, state: ShardState, moment: int) -> DataFrame:
         compared = list(map(as_compared, columns))
         before = changes_in(run.spark, run.shard, state.batches, compared)
         stored = sum(batch.bytes for batch in state.batches)
-        changes = changed(rows, before, stored).select(ordered)
+        changes = changes_between(rows, before, stored).select(ordered)
         return parts_of_changes(changes, keys, parts, state.batches)
-    new = in_parts(added(rows).select(ordered), parts or default_parallelism(run.spark))
-    return sorted_inside(new, keys) if keys else new
+    new = in_parts(additions(rows).select(ordered), parts or default_parallelism(run.spark))
+    return sort_parts(new, keys) if keys else new
 
 
 def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:

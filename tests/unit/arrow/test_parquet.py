@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.arrow.random_access import RandomAccessFile
+from dbt.adapters.mzs3.arrow.parquet import RandomAccessFile
 
 DATA = bytes(i % 251 for i in range(2000))
 
