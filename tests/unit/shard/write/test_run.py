@@ -10,13 +10,14 @@ from botocore.exceptions import ClientError
 from support.s3.opened import bucket_of, state_of
 from support.shard.states import batch, column
 
-from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.errors import S3Error, ShardError
 from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, new_shard
 from dbt.adapters.mzs3.shard.state.store import UnknownWriteError
 from dbt.adapters.mzs3.shard.write import job
 from dbt.adapters.mzs3.shard.write.batch import BatchWriter
 from dbt.adapters.mzs3.store.connection import AwsConnection
+from dbt.adapters.mzs3.store.failures import RoleError
 from dbt.adapters.mzs3.store.location import parse_location
 
 LOCATION = parse_location("s3://acme/orders")
@@ -140,6 +141,23 @@ def test_files_of_a_write_that_was_refused_go(client: Any) -> None:
     with pytest.raises(Exception, match="needs s3:PutObject"):
         run()
     assert files(client) == []
+
+
+def test_files_stay_where_keys_are_missing_as_an_attempt_may_have_been_sent_before(
+    client: Any,
+) -> None:
+    """boto3 signs each attempt of a request anew, and does not tell of which one keys lack."""
+    put = client.put_object
+
+    def without_keys(**request: Any) -> Any:
+        if not request["Key"].endswith("_shard.json"):
+            return put(**request)
+        raise RoleError("no such role")
+
+    client.put_object = without_keys
+    with pytest.raises(S3Error, match="no such role"):
+        run()
+    assert files(client) == ["orders/batches/10"]
 
 
 def test_a_clock_ahead_is_told_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

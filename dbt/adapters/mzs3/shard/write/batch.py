@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.frames import observed, speculates
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.failures import explained
+from dbt.adapters.mzs3.store.failures import CredentialsError, explained
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, delete_many, map_concurrently
 from dbt.adapters.mzs3.text import followed_by
@@ -230,7 +230,11 @@ def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
         is_committed = _are_committed(store, files)
         if is_committed:
             return
-        if is_committed is False and not isinstance(exc, UnknownWriteError):
+        # Keys may lack when a request is repeated, whose first attempt is still on its way.
+        may_arrive = isinstance(exc, UnknownWriteError) or isinstance(
+            exc.__cause__, CredentialsError
+        )
+        if is_committed is False and not may_arrive:
             delete_many(store.prefix, [store.prefix.key(file.name) for file in files])
         raise
 
