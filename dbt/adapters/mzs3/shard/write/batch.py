@@ -230,10 +230,9 @@ def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
         is_committed = _are_committed(store, files)
         if is_committed:
             return
-        # Keys may lack when a request is repeated, whose first attempt is still on its way.
-        may_arrive = isinstance(exc, UnknownWriteError) or isinstance(
-            exc.__cause__, CredentialsError
-        )
+        # boto3 may lack keys for the second attempt of a request, whose first one is on its way.
+        lacks_keys = isinstance(exc.__cause__, CredentialsError)
+        may_arrive = lacks_keys or isinstance(exc, UnknownWriteError)
         if is_committed is False and not may_arrive:
             delete_many(store.prefix, [store.prefix.key(file.name) for file in files])
         raise
