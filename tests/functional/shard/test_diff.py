@@ -101,7 +101,7 @@ def test_rows_of_one_first_hash_are_told_apart_by_the_second(
 def test_only_rows_that_may_have_changed_are_compared_by_all_columns(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    consolidated, compared = diff.consolidated, []
+    consolidated, compared = diff.consolidate, []
 
     def counting(changes: Any, names: Any) -> Any:
         compared.append(changes.count())
@@ -115,7 +115,7 @@ def test_only_rows_that_may_have_changed_are_compared_by_all_columns(
 
 
 def test_narrow_columns_are_moved_as_one(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    consolidated, compared = diff.consolidated, []
+    consolidated, compared = diff.consolidate, []
 
     def noting(changes: Any, names: Any) -> Any:
         compared.extend(names)

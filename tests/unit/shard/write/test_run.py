@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,8 +52,9 @@ def written(writer: BatchWriter, empty: ShardBatch, *_: Any) -> ShardBatch:
 
 
 def run(**how: Any) -> Committed:
+    spark: Any = SimpleNamespace(interruptAll=lambda: None)
     return job.persist_shard(
-        None,  # type: ignore[arg-type]
+        spark,
         "select 1",
         node="model.a.orders",
         connections={"default": AwsConnection()},
