@@ -14,7 +14,7 @@ from support.s3.opened import state_of
 from support.spark.values import EVERY_TYPE, texts
 
 from dbt.adapters.mzs3.errors import ConfigError, ShardError
-from dbt.adapters.mzs3.shard.state.spark_types import ddl_of
+from dbt.adapters.mzs3.shard.state.columns import ddl_of
 from dbt.adapters.mzs3.shard.write import job
 from dbt.adapters.mzs3.shard.write.batch import write_batch
 from dbt.adapters.mzs3.store.location import parse_location

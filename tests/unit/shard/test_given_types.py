@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import types as T
 
-from dbt.adapters.mzs3.shard.state.spark_types import fits
+from dbt.adapters.mzs3.shard.state.columns import fits
 from dbt.adapters.mzs3.shard.types import parse_type
 
 

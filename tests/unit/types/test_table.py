@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from dbt.adapters.mzs3.formats.write.csv.scalars import scalar_formatter
 from dbt.adapters.mzs3.formats.write.format import PLAIN
 from dbt.adapters.mzs3.formats.write.parquet import file_field
-from dbt.adapters.mzs3.shard.state.spark_types import kind_of
+from dbt.adapters.mzs3.shard.state.columns import kind_of
 from dbt.adapters.mzs3.shard.types import CONTAINERS, SCALARS
 from dbt.adapters.mzs3.types.table import (
     TYPES,

@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.options.values import (
 )
 from dbt.adapters.mzs3.rows.plan import MAX_PARTS
 from dbt.adapters.mzs3.shard.condition import condition
-from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange
+from dbt.adapters.mzs3.shard.state.columns import POLICIES, OnSchemaChange
 from dbt.adapters.mzs3.shard.types import BATCH_ENCODINGS, BatchEncoding, Type, parse_type
 from dbt.adapters.mzs3.spark.sql import TABLE_FORMATS
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME

@@ -16,8 +16,7 @@ from support.shard.values import list_of, map_of, record_of
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.shard.codec.decode import values_of_datums
 from dbt.adapters.mzs3.shard.codec.encode import datums
-from dbt.adapters.mzs3.shard.state.evolve import POLICIES, OnSchemaChange, evolved_columns
-from dbt.adapters.mzs3.shard.state.spark_types import ddl_of
+from dbt.adapters.mzs3.shard.state.columns import POLICIES, OnSchemaChange, ddl_of, evolved_columns
 from dbt.adapters.mzs3.shard.types import UINT8, Column, Type, is_wider, range_of
 
 NODE = "model.acme.orders"

@@ -27,8 +27,7 @@ from dbt.adapters.mzs3.shard.rows import (
     sort_parts,
     wire_spark_type,
 )
-from dbt.adapters.mzs3.shard.state.evolve import evolved_columns, given_columns
-from dbt.adapters.mzs3.shard.state.spark_types import ddl_of, fits
+from dbt.adapters.mzs3.shard.state.columns import ddl_of, evolved_columns, fits, given_columns
 from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
 from dbt.adapters.mzs3.shard.types import Type
