@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
+from dbt.adapters.mzs3.rows.columns import parts_of
 from dbt.adapters.mzs3.shard.options import ShardSource
 from dbt.adapters.mzs3.shard.read.column_bytes import ColumnBytes, Fetching
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, read_shard, readable_state
 from dbt.adapters.mzs3.shard.read.validation import TABLE, record, validate_shard
-from dbt.adapters.mzs3.shard.state.columns import parts_of
 from dbt.adapters.mzs3.shard.state.state import ShardState
 from dbt.adapters.mzs3.shard.state.store import NoShardError
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable

@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.names import folded
+from dbt.adapters.mzs3.rows.columns import parts_of
 from dbt.adapters.mzs3.shard.codec.decode import values_of_datums
 from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.types import (
@@ -39,17 +40,6 @@ def kind_of(data_type: T.DataType) -> Type:
         return Type("numeric", precision=data_type.precision, scale=data_type.scale)
     inside = tuple(kind_of(inner) for _, inner in parts_of(data_type))
     return Type(row_of(data_type.typeName()).shard, inside)
-
-
-def parts_of(data_type: T.DataType) -> list[tuple[str, T.DataType]]:
-    """The types inside of a type, each with its step in a path, such as `[]` or `.name`."""
-    if isinstance(data_type, T.ArrayType):
-        return [("[]", data_type.elementType)]
-    if isinstance(data_type, T.MapType):
-        return [(".key", data_type.keyType), (".value", data_type.valueType)]
-    if isinstance(data_type, T.StructType):
-        return [(f".{field.name}", field.dataType) for field in data_type.fields]
-    return []
 
 
 def ddl_of(data_type: T.DataType) -> str:
