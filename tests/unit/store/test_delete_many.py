@@ -72,6 +72,14 @@ def test_keys_are_deleted_by_one_request(store: S3Store, asked: Requests) -> Non
     assert keys_in(store) == ["kept"]
 
 
+def test_tags_have_an_md5_too(store: S3Store, asked: Requests) -> None:
+    """Stores that do not know boto3's newer checksums demand it."""
+    put(store, "a")
+    store.tag("a", {"seen": "yes"})
+    assert asked.seen[-1] == "PutObjectTagging"
+    assert "Content-MD5" in asked.bodies[-1]
+
+
 def test_more_than_a_thousand_are_several_requests(store: S3Store, asked: Requests) -> None:
     prefix = Prefix(store, S3Location(BUCKET, ""))
     assert delete_all(prefix, (f"key {n}" for n in range(2500))) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dbt.adapters.mzs3.store import opened
@@ -54,3 +56,16 @@ def test_a_store_is_lent_to_one_at_a_time_and_not_for_long(
     first.give_back()
     now += 2
     assert lent_store(connection, LOCATION) is not first
+
+
+@pytest.mark.parametrize("open_", [recent_store, lambda *place: lent_store(*place).store])
+def test_a_fork_does_not_share_connections(monkeypatch: pytest.MonkeyPatch, open_: Any) -> None:
+    """As the requests of the two would mix in one connection."""
+    place = AwsConnection(region="eu-west-1", **KEYS), LOCATION
+    monkeypatch.setattr(opened, "_idle", [])
+    lent_store(*place).give_back()
+    first = open_(*place)
+    lent = lent_store(*place)
+    lent.give_back()
+    monkeypatch.setattr(opened.os, "getpid", lambda: -1)
+    assert open_(*place) not in (first, lent.store)

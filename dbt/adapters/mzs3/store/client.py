@@ -55,7 +55,8 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
         response_checksum_validation="when_required",
     )
     _wait_beyond_quota(client, max_attempts)
-    client.meta.events.register("before-call.s3.DeleteObjects", _send_md5)
+    for operation in ("DeleteObjects", "PutObjectTagging"):
+        client.meta.events.register(f"before-call.s3.{operation}", _send_md5)
     if connection.requester_pays:
         client.meta.events.register("before-sign.s3", _promise_to_pay)
     return client
@@ -86,7 +87,7 @@ def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
 
 
 def _send_md5(params: Any, **_: Any) -> None:
-    """Stores that do not know the newer checksums demand this one to delete many."""
+    """Some operations need a checksum, and not all stores know boto3's newer ones."""
     params["headers"]["Content-MD5"] = content_md5(params["body"])
 
 

@@ -22,10 +22,15 @@ def open_store(connection: AwsConnection, location: S3Location) -> Store:
     return STORES[location.scheme](connection, location.bucket)
 
 
+def _identity(connection: AwsConnection, location: S3Location) -> tuple[object, ...]:
+    # A fork may not use the connections of its parent.
+    return os.getpid(), connection, location.scheme, location.bucket
+
+
 def recent_store(connection: AwsConnection, location: S3Location) -> Store:
     """As `open_store`; or a store that this process opened less than a minute ago for an equal
     connection and bucket: opening one takes a small task as long as all of its requests."""
-    wanted, now = (connection, location.scheme, location.bucket), time.monotonic()
+    wanted, now = _identity(connection, location), time.monotonic()
     stores = {
         key: (opened, store)
         for key, (opened, store) in worker_state().get("stores", {}).items()
@@ -64,7 +69,7 @@ def lent_store(connection: AwsConnection, location: S3Location) -> LentStore:
     equal connection and bucket and the same settings of boto3 in the environment: it has its
     connections, and has assumed its role. Any thread of the driver may call this."""
     settings = ((key, value) for key, value in os.environ.items() if key.startswith("AWS_"))
-    made_for = (connection, location.scheme, location.bucket, frozenset(settings))
+    made_for = (*_identity(connection, location), frozenset(settings))
     with _lock:
         _idle[:] = _recent()
         for index, one in enumerate(_idle):
