@@ -80,7 +80,8 @@ def test_whether_a_delete_compares_is_found_out(client: Any) -> None:
 
 def test_many_objects_are_deleted_whatever_their_keys_are_called(client: Any) -> None:
     prefix = prefix_of(client, S3Location(BUCKET, "many/"))
-    names = ["a", "b&c", "d é", "x/<y>", "plus+", "per%20cent", "日本", "line\nfeed", "bell \a"]
+    names = ["a", "b&c", "d é", "x/<y>", "plus+", "per%20cent", "日本"]
+    names += ["line\nfeed", "bell \a"] if STORE else []  # moto's server has no such keys
     for name in names:
         prefix.write(name, b"x")
     keys = [*map(prefix.key, names), *(f"many/gone {n}" for n in range(1000))]
