@@ -19,8 +19,8 @@ from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.secrets import hide_secrets
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
-from dbt.adapters.mzs3.spark.engine import engine_of
 from dbt.adapters.mzs3.spark.job import Call, run_job
 from dbt.adapters.mzs3.submit.driver import run_submitted
 
@@ -81,7 +81,7 @@ class JobHelper(PythonJobHelper):
             "tell": tell,
             "scrub": partial(hide_secrets, env_secrets()),
         }
-        engine_of(handle.session).keep_plans_secret(handle.session)
+        engine.keep_plans_secret(handle.session)
         return run_job(handle.session, code, file, {**provided, **beside})
 
 

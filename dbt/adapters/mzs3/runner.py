@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.connections import session_of
 from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
 from dbt.adapters.mzs3.options.option import secret_values
 from dbt.adapters.mzs3.secrets import secret_settings
-from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once
 from dbt.adapters.mzs3.spark.job import Call, Tell
@@ -64,11 +64,11 @@ class Runner:
         session = session_of(self._credentials)
         self._sessions.append(session)
         try:
-            engine_of(session).keep_plans_secret(session)
+            engine.keep_plans_secret(session)
             return call.run(session, cancelled, tell)
         finally:
             self._sessions.remove(session)
-            engine_of(session).close(session)
+            engine.close(session)
 
 
 class _JobRunner(Runner):

@@ -8,8 +8,9 @@ import pytest
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.cursor import SessionConnection
-from dbt.adapters.mzs3.spark.engine import engine_of, open_session
+from dbt.adapters.mzs3.spark.engine import open_session
 from dbt.adapters.mzs3.spark.session import get_or_create
 from dbt.adapters.mzs3.spark.sql import quote_literal
 
@@ -113,7 +114,6 @@ def test_errors_have_sparks_message_and_no_stack_trace(connection, sql):
 
 
 def is_busy(session):
-    engine = engine_of(session)
     status = engine.status_tracker(session)
     return bool(status.getActiveJobsIds() if status else (engine.tasks(session) or (0, 0))[1])
 

@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.export.progress import Snapshot
 from dbt.adapters.mzs3.export.running_view import RunningCopy, RunningView
-from dbt.adapters.mzs3.spark.engine import engine_of, open_session
+from dbt.adapters.mzs3.spark.engine import close, open_session
 from dbt.adapters.mzs3.spark.session import isolated_session
 
 pytestmark = pytest.mark.spark
@@ -258,7 +258,7 @@ def test_a_killed_run_over_connect_is_told_as_dead_and_tidied(
     finally:
         released.set()
         session.sql(f"drop schema {SCHEMA} cascade")
-        engine_of(session).close(session)
+        close(session)
 
 
 def wait_for(happened: Callable[[], bool]) -> None:

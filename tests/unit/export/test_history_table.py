@@ -66,8 +66,9 @@ RUN = RecordedRun(
 
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(run_table, "engine_of", lambda spark: spark)
-    return Spark()
+    made = Spark()
+    monkeypatch.setattr(run_table, "engine", made)
+    return made
 
 
 def test_a_run_is_a_file_that_becomes_a_partition(spark: Any) -> None:

@@ -219,7 +219,7 @@ def test_a_history_is_opened_beside_the_planning_and_before_anything_can_be_inte
 
     monkeypatch.setattr(export_monitor, "History", wait)
     engine = SimpleNamespace(driver_address=lambda _: None, tasks=lambda _: None)
-    monkeypatch.setattr(export_monitor, "engine_of", lambda _: engine)
+    monkeypatch.setattr(export_monitor, "engine", engine)
     with recorder.monitor() as monitor:
         planned.set()
         monitor.progress()

@@ -10,9 +10,9 @@ from pyspark.errors import PySparkAssertionError
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark import remote
-from dbt.adapters.mzs3.spark.engine import LocalEngine, RemoteEngine, engine_of
+from dbt.adapters.mzs3.spark import engine, remote
 from dbt.adapters.mzs3.spark.failure import explain
+from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.remote import RunningTasks
 
 
@@ -52,25 +52,25 @@ def test_the_drivers_address_is_sparks() -> None:
         Session(host="10.0.0.7"),
         Session(),
     ]
-    found = [LocalEngine().driver_address(session) for session in sessions]
+    found = [engine.driver_address(session) for session in sessions]
     assert found == [("driver", "0.0.0.0"), ("10.0.0.7", "10.0.0.7"), None]
 
 
 def test_the_default_parallelism_is_the_schedulers_unless_the_session_sets_it() -> None:
     session: Any = Session()
     session.sparkContext = SimpleNamespace(defaultParallelism=8)
-    assert LocalEngine().default_parallelism(session) == 8
+    assert default_parallelism(session) == 8
     session.settings["spark.sql.leafNodeDefaultParallelism"] = "3"
-    assert LocalEngine().default_parallelism(session) == 3
+    assert default_parallelism(session) == 3
 
 
 def test_a_session_knows_its_engine() -> None:
     local: Any = Session()
     served: Any = RemoteSession()
-    assert isinstance(engine_of(local), LocalEngine)
-    assert isinstance(engine_of(served), RemoteEngine)
-    assert engine_of(served).driver_address(served) is None
-    assert engine_of(served).tasks(served) is None
+    assert not engine.is_remote(local)
+    assert engine.is_remote(served)
+    assert engine.driver_address(served) is None
+    assert engine.tasks(served) is None
 
 
 def stage(number: int, tasks: int, ended: int, *, done: bool = False) -> Any:
@@ -134,15 +134,15 @@ def test_a_server_that_keeps_plans_keeps_none_with_keys() -> None:
     for known, made in (({cache}, {cache: "false"}), (set(), {})):
         session: Any = RemoteSession()
         session.conf = Settings(known=known, made={})
-        engine_of(session).keep_plans_secret(session)
+        engine.keep_plans_secret(session)
         assert session.conf.made == made
 
 
 def test_a_session_is_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Any = RemoteSession()
     monkeypatch.setitem(remote._running, session.session_id, RunningTasks(session))
-    RemoteEngine().close(session)
-    RemoteEngine().close(session)
+    engine.close(session)
+    engine.close(session)
     assert session.stops == 1
 
 

@@ -35,7 +35,7 @@ def is_steady(
     monkeypatch.setattr(upload_job, "_LATE_S", late_s)
     spark: Any = SimpleNamespace()
     engine = SimpleNamespace(status_tracker=lambda _: Tracker(infos))
-    monkeypatch.setattr(upload_job, "engine_of", lambda _: engine)
+    monkeypatch.setattr(upload_job, "engine", engine)
     return wrote_in_one_attempt(spark, {5}, 12)
 
 
@@ -85,10 +85,10 @@ def test_without_a_task_or_a_scheduler_there_is_nothing_to_ask(
 ) -> None:
     spark: Any = SimpleNamespace()
     engine = SimpleNamespace(status_tracker=lambda _: Tracker([None]))
-    monkeypatch.setattr(upload_job, "engine_of", lambda _: engine)
+    monkeypatch.setattr(upload_job, "engine", engine)
     assert wrote_in_one_attempt(spark, set(), 0)
     engine = SimpleNamespace(status_tracker=lambda _: None)
-    monkeypatch.setattr(upload_job, "engine_of", lambda _: engine)
+    monkeypatch.setattr(upload_job, "engine", engine)
     assert wrote_in_one_attempt(spark, {5}, 12)
 
 

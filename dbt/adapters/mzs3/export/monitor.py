@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.export.history_table import TABLE, History, RecordedRun
 from dbt.adapters.mzs3.export.progress import Progress, Snapshot, background_thread
 from dbt.adapters.mzs3.export.running_view import VIEW, RunningEntry, RunningView
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
-from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.text import bytes_text, duration_text, grouped
 
@@ -150,7 +150,7 @@ class RunMonitor:
         Waits until the history is open, as an interrupt in the block would stop that too.
         """
         self._wait_for_history()
-        spark, engine = self._spark, engine_of(self._spark)
+        spark = self._spark
         address = engine.driver_address(spark)
         return Progress(self._tell_progress, self._parts, address, lambda: engine.tasks(spark))
 

@@ -37,7 +37,7 @@ def background_thread(
 class Progress:
     """Reports the progress of an export every EVERY_S seconds while its `with` block runs.
 
-    `address` is an Engine's `driver_address`, `target` what workers need; it is None if they can't
+    `address` is `engine.driver_address`, `target` what workers need; it is None if they can't
     reach this process: then `tasks` counts the tasks that Spark has run, and all. No method
     raises; the block's end closes the thread and its sockets.
     """

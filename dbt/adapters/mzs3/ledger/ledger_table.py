@@ -31,7 +31,7 @@ from dbt.adapters.mzs3.ledger.partitions import (
     partition_sql,
 )
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
-from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import DELTA, quote_literal
 
@@ -60,9 +60,9 @@ class LedgerTable:
         What is `few` the driver writes, if it can, in half of the time that a writing job takes.
         """
         folder = f"events-{uuid.uuid4().hex}"
-        path, engine = self._path(epoch, folder), engine_of(self._spark)
+        path = self._path(epoch, folder)
         events = events.coalesce(1)  # in one file, as queries open all epochs' files
-        if few and engine.writes_files:
+        if few and not engine.is_remote(self._spark):
             engine.write_parquet(self._spark, path, events.toArrow())
         else:
             events.write.parquet(path)

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.sql import bind
 
@@ -46,7 +46,7 @@ class SessionConnection:
 
     def close(self) -> None:
         """Give the session back; safe to repeat."""
-        engine_of(self.session).close(self.session)
+        engine.close(self.session)
 
     def rollback(self) -> None:
         """Does nothing, as Spark has no transactions."""
@@ -103,7 +103,7 @@ class SessionCursor:
             if name in self._frame.columns:
                 self._rows = self._fetched(None)
                 return int(self._rows[0][name]) if self._rows else None
-        return engine_of(self._connection.session).rows_written(self._frame)
+        return engine.rows_written(self._frame)
 
     def _fetched(self, limit: int | None) -> list[Row]:
         if self._rows is not None or self._frame is None:

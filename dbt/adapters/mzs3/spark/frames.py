@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
+from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark.engine import is_remote
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 FEW = 10_000
@@ -19,8 +20,12 @@ FEW = 10_000
 
 
 def default_parallelism(spark: SparkSession) -> int:
-    """As an Engine's."""
-    return engine_of(spark).default_parallelism(spark)
+    """How many tasks the cluster runs at once, as far as Spark knows."""
+    if is_remote(spark):  # the one row of a range is in its last partition
+        [row] = spark.range(1).select(F.spark_partition_id()).collect()
+        return int(row[0]) + 1
+    given = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+    return int(given or spark.sparkContext.defaultParallelism)
 
 
 def speculates(frame: DataFrame) -> bool:

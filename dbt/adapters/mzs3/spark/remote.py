@@ -80,7 +80,7 @@ class RunningTasks:
                 self._operations[operation_id] = (work, inflight_tasks)
 
     def tasks(self) -> tuple[int, int] | None:
-        """As an engine's."""
+        """As `engine.tasks`."""
         stages = [stage for operation, _ in self._reported() for stage in operation]
         ended = sum(stage.num_completed_tasks for stage in stages)
         return (ended, sum(stage.num_tasks for stage in stages)) if stages else None
@@ -277,7 +277,7 @@ def close(*sessions: SparkSession) -> None:
 
 
 def tasks_of(session: SparkSession) -> tuple[int, int] | None:
-    """As an engine's `tasks`."""
+    """As `engine.tasks`."""
     running = _running.get(_connect(session).session_id)
     return running.tasks() if running else None
 

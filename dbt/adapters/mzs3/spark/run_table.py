@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
 from dbt.adapters.mzs3.types.table import sql_of
 
@@ -44,7 +44,7 @@ class RunTable:
         # Not by INSERT: the first of concurrent ones that commits removes the unfinished files of
         # the others.
         folder = f"{self._location}/day={day}/run={run}"
-        engine_of(self._spark).write_parquet(self._spark, folder, rows)
+        engine.write_parquet(self._spark, folder, rows)
         added = f"ADD PARTITION (day = '{day}', run = '{run}')"
         self._spark.sql(f"ALTER TABLE {self._table} {added}")
 

@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.rows.batches import (
 from dbt.adapters.mzs3.rows.columns import canonical_columns
 from dbt.adapters.mzs3.rows.packing import packed_columns
 from dbt.adapters.mzs3.rows.plan import in_parts
-from dbt.adapters.mzs3.spark.engine import engine_of
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
 from dbt.adapters.mzs3.spark.frames import observed
 from dbt.adapters.mzs3.spark.job import shipped
@@ -200,7 +200,7 @@ def wrote_in_one_attempt(spark: SparkSession, stages: Collection[int], tasks: in
     read the same. True where the scheduler is in another process, which can't be asked: there
     `_COMPARED` has to do. Raises SparkJobError if the scheduler has no answer.
     """
-    tracker = engine_of(spark).status_tracker(spark)
+    tracker = engine.status_tracker(spark)
     if tracker is None or not stages:
         return True
     [stage] = stages
