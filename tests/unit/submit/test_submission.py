@@ -226,7 +226,8 @@ def test_a_job_that_has_not_begun_is_cancelled_at_once(home, monkeypatch):
         done(job, submitted.where_from, cancelled=cancelled)
 
 
-def test_cancelled_work_that_does_not_end_is_killed(home):
+def test_cancelled_work_that_does_not_end_is_killed(home, monkeypatch):
+    monkeypatch.setattr(process, "GRACE_S", 0.3)
     cancelled = threading.Event()
     drivers = []
 
@@ -235,7 +236,7 @@ def test_cancelled_work_that_does_not_end_is_killed(home):
         cancelled.set()
 
     with (
-        Submission(plan(grace_s=0.3)) as job,
+        Submission(plan()) as job,
         pytest.raises(SparkJobError, match=r"model\.a: cancelled"),
     ):
         done(job, submitted.never_ends, ("tell",), cancel, cancelled)

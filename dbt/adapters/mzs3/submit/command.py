@@ -16,14 +16,14 @@ from dbt.adapters.mzs3.submit.options import SubmitOptions
 PROPERTIES = "spark.properties"
 """The file of Spark's settings, which is read before the driver starts."""
 PACKAGE = Path(anchor.__file__).parent
-# dbt gives variables of such names to the profile alone.
-_OF_THE_PROFILE = "DBT_ENV_SECRET"
+# dbt gives variables with such names to the profile alone.
+_HIDDEN_PREFIX = "DBT_ENV_SECRET"
 _MAIN = "from dbt.adapters.mzs3.submit.driver import main\n\nmain()\n"
 
 
 def spark_submit() -> Path:
-    """The script, of SPARK_HOME or else of the installed pyspark. Raises SparkJobError if there
-    is none."""
+    """The script of SPARK_HOME, or else of the installed pyspark. Raises SparkJobError if there is
+    none."""
     home, spec = os.environ.get("SPARK_HOME"), importlib.util.find_spec("pyspark")
     homes = [home] if home else list(spec.submodule_search_locations or ()) if spec else []
     for folder in homes:
@@ -39,7 +39,7 @@ def spark_submit() -> Path:
 def command(
     options: SubmitOptions, settings: Mapping[str, str], folder: Path, socket: Path
 ) -> list[str]:
-    """What to run, once the files that it names are in the folder, which must be private."""
+    """The command, whose files this function writes to the folder, which must be private."""
     script = spark_submit()
     archive, main, properties = (
         folder / name for name in ("dbt_mzs3.zip", "dbt_mzs3_job.py", PROPERTIES)
@@ -60,18 +60,18 @@ def command(
 
 
 def environment(options: SubmitOptions) -> dict[str, str]:
-    """This process's environment without its secrets; the driver has this Python, unless the user
-    names another, and so do workers in the driver's process."""
-    found = {key: one for key, one in os.environ.items() if not key.startswith(_OF_THE_PROFILE)}
-    found.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    """This process's environment without its secrets. The driver, and workers in its process, run
+    this Python, unless the user names another."""
+    variables = {key: one for key, one in os.environ.items() if not key.startswith(_HIDDEN_PREFIX)}
+    variables.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     master = options.master or options.conf.get("spark.master", "local")
     if master.startswith("local"):
-        found.setdefault("PYSPARK_PYTHON", sys.executable)
-    return found
+        variables.setdefault("PYSPARK_PYTHON", sys.executable)
+    return variables
 
 
 def _write_archive(path: Path) -> None:
-    """Our code, to be found before any dbt that the driver's Python has: a job needs none of it,
+    """Archives our code, which the driver finds before its own dbt: a job needs nothing of that,
     and loading it takes seconds."""
     with zipfile.ZipFile(path, "w") as archive:
         for package in ("dbt", "dbt/adapters", "dbt/adapters/mzs3"):

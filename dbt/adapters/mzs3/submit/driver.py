@@ -41,15 +41,15 @@ OpenSession = Callable[[SessionSettings], SparkSession]
 
 
 def main() -> None:
-    """Serves the process whose socket is the first argument."""
+    """Serves dbt's process, whose socket is the first argument."""
     serve(sys.argv[1], _open_session)
 
 
 def run_submitted(
     spark: SparkSession, *, code: str, name: str, secrets: tuple[str, ...], **provided: Any
 ) -> Any:
-    """As `run_job`, with `scrub` beside what is provided; the result, where it is one of our
-    objects, which can be sent."""
+    """As `run_job`, with `scrub` among the globals; None for a result that is no object of ours,
+    as it may be one that can't be sent."""
     result = run_job(spark, code, name, {**provided, "scrub": partial(hide_secrets, secrets)})
     is_ours = type(result).__module__.startswith("dbt.adapters.mzs3.")
     return result if is_ours else None
@@ -68,7 +68,8 @@ def serve(address: str, open_session: OpenSession) -> None:
                 while not isinstance(message := channel.recv(), End):
                     driver.receive(message)
             except (EOFError, OSError):
-                driver.cancel_all()
+                for number in driver.calls:
+                    driver.receive(Cancel(number))
                 driver.wait(GRACE_S)
                 raise
             driver.wait(None)
@@ -99,36 +100,30 @@ class _Driver:
     def __init__(self, channel: Connection, open_session: Callable[[], SparkSession]) -> None:
         self._channel = channel
         self._open_session = open_session
-        self._runs: dict[int, _Run] = {}
+        self.calls: dict[int, _Run] = {}
         self._sending = threading.Lock()
         self._opening = threading.Lock()
 
     def receive(self, message: Request | Cancel) -> None:
-        """Starts a call, or cancels it; again, as a query may have been in planning before."""
+        """Starts a call, or cancels it, also again: its query may have been in planning before."""
         if isinstance(message, Request):
-            run = self._runs[message.number] = _Run(message)
+            run = self.calls[message.number] = _Run(message)
             # A daemon, for which Python does not wait at its end.
             run.thread = threading.Thread(target=self._run, args=(run,), daemon=True)
             run.thread.start()
-        elif message.number in self._runs:  # else the call has not arrived
-            self._cancel(self._runs[message.number])
-
-    def cancel_all(self) -> None:
-        for run in self._runs.values():
-            self._cancel(run)
+        elif message.number in self.calls:  # else the call has not arrived
+            run = self.calls[message.number]
+            run.cancelled.set()
+            if run.session is not None:
+                with suppress(Exception):  # of a Spark that is gone
+                    run.session.interruptAll()
 
     def wait(self, seconds: float | None) -> None:
-        """Returns once all calls have, or after so many seconds."""
+        """Waits until all calls have returned, or for so many seconds."""
         until = None if seconds is None else time.monotonic() + seconds
-        for run in self._runs.values():
+        for run in self.calls.values():
             if run.thread is not None:
                 run.thread.join(None if until is None else max(0.0, until - time.monotonic()))
-
-    def _cancel(self, run: _Run) -> None:
-        run.cancelled.set()
-        if run.session is not None:
-            with suppress(Exception):  # of a Spark that is gone
-                run.session.interruptAll()
 
     def _run(self, run: _Run) -> None:
         number, call = run.request.number, run.request.call

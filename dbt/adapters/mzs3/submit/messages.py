@@ -27,7 +27,7 @@ class SessionSettings:
 
 @dataclass(frozen=True)
 class Request:
-    """To the driver: run this call, whose number is in all messages about it."""
+    """To the driver: run this call; all messages about it have its number."""
 
     number: int
     call: Call[Any]

@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
@@ -56,22 +55,21 @@ _LONGEST_FOLDER = 90
 
 @dataclass(frozen=True)
 class SubmitPlan:
-    """How jobs are submitted: the profile's options, Spark's settings unless those have them, and
-    the settings of sessions. `secrets` are kept out of the job's log and errors."""
+    """How jobs are submitted: the profile's options, the settings that they don't have, and those
+    of sessions. `secrets` are kept out of the job's log and errors."""
 
     options: SubmitOptions
     _: KW_ONLY
     settings: Mapping[str, str] = field(repr=False)
     session: SessionSettings
     secrets: Sequence[str] = field(default=(), repr=False)
-    grace_s: float = GRACE_S
 
 
 class Submission:
-    """A job that `spark-submit` runs for the length of a block; safe for threads.
+    """A job that `spark-submit` runs inside the block; safe for threads.
 
-    Its driver is a process of this machine, in a process group of its own, which ends when this
-    process is gone. Raises SparkJobError if there is no `spark-submit`.
+    Its driver is a process of this machine, in its own process group, which ends when this process
+    is gone. Raises SparkJobError if there is no `spark-submit`.
     """
 
     def __init__(self, plan: SubmitPlan) -> None:
@@ -144,9 +142,18 @@ class Submission:
                 raise self._error(message, stopped, subject)
             now = time.monotonic()
             if stopped is None and (cancelled.is_set() or (late is not None and now >= late)):
-                stopped = CANCELLED if cancelled.is_set() else _too_late(timeout)
-                late = now + self._plan.grace_s
-                self._stop(number)
+                stopped = CANCELLED
+                if not cancelled.is_set():
+                    stopped = (
+                        f"it did not end in {counted(timeout, 'second')}, {KEY}.timeout of the "
+                        "profile, its start included, and was ended; give it more time, or make "
+                        "less of it at a time"
+                    )
+                late = now + GRACE_S
+                if self._channel is None:
+                    self._kill()  # it runs no call yet
+                else:
+                    self._send(Cancel(number))
             elif stopped is not None and late is not None and now >= late:
                 self._kill()
                 late = None
@@ -154,12 +161,6 @@ class Submission:
     def cancel(self) -> None:
         """Interrupts all calls; may be repeated."""
         for number in list(self._inboxes):
-            self._send(Cancel(number))
-
-    def _stop(self, number: int) -> None:
-        if self._channel is None:
-            self._kill()  # it runs no call yet
-        else:
             self._send(Cancel(number))
 
     def _error(self, failed: Failure | None, stopped: str | None, subject: str) -> Mzs3Error:
@@ -188,7 +189,7 @@ class Submission:
                 self._channel.send(message)
 
     def _listen(self) -> None:
-        """Passes on the driver's messages, until it ends."""
+        """Puts the driver's messages into the inboxes of their calls, until it ends."""
         try:
             channel = self._accepted()
             (self._folder / PROPERTIES).unlink()  # secrets may be in it
@@ -239,13 +240,8 @@ class Submission:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if failure is not None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
             self.cancel()  # Ctrl-C, in the thread that waits for the answer
         self._send(End())
         try:
@@ -261,10 +257,3 @@ class Submission:
             if self._channel is not None:
                 self._channel.close()
             shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _too_late(timeout: int) -> str:
-    return (
-        f"it did not end in {counted(timeout, 'second')}, {KEY}.timeout of the profile, its start "
-        "included, and was ended; give it more time, or make less of it at a time"
-    )
