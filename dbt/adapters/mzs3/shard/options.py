@@ -30,7 +30,7 @@ from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.store.location import (
     S3Location,
     connection_problems,
-    declared_location,
+    readable_location,
     option_problems,
 )
 
@@ -203,7 +203,7 @@ class ShardSource:
     name: str
     type: str = option(text, TYPE, shown="required", kw_only=True)
     """`persist_shard`."""
-    location: S3Location = option(declared_location, blank=S3Location("", ""))
+    location: S3Location = option(readable_location, blank=S3Location("", ""))
     """The shard's, `s3://bucket/prefix/`."""
     aws_connection: str = option(text, DEFAULT_NAME)
     """A connection of the profile."""

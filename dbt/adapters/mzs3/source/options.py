@@ -33,7 +33,7 @@ from dbt.adapters.mzs3.source.discovery import (
 from dbt.adapters.mzs3.source.executor.pattern import Pattern
 from dbt.adapters.mzs3.spark.sql import TABLE_FORMATS
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
-from dbt.adapters.mzs3.store.location import S3Location, connection_problems, declared_location
+from dbt.adapters.mzs3.store.location import S3Location, connection_problems, readable_location
 from dbt.adapters.mzs3.text import is_near_miss
 
 TYPE = "s3_csv_source"
@@ -137,7 +137,7 @@ class SourceDefinition:
     type: str = option(text, TYPE, shown="required")
     """`s3_csv_source`."""
     location: S3Location = option(
-        declared_location, blank=S3Location("", ""), spell=lambda one: one.uri, pinned=True
+        readable_location, blank=S3Location("", ""), spell=lambda one: one.uri, pinned=True
     )
     """Bucket and prefix, such as `s3://bucket/prefix/`."""
     pattern: str = option(_pattern, "**")

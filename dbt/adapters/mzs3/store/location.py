@@ -76,29 +76,30 @@ def parse_location(text: str) -> S3Location:
     return location
 
 
-def readable_location(text: str) -> S3Location:
+def readable_location(value: object) -> S3Location:
     """The location of `s3://bucket/prefix`, with or without its last slash. Raises ValueError.
 
     The bucket can be the ARN of an access point. Its name then follows a colon, as readers of URIs
     would take a slash for the end of the bucket.
     """
-    if _HAS_LOGIN.match(text):
+    uri = text(value)
+    if _HAS_LOGIN.match(uri):
         raise ValueError(
             "has something before the name of its bucket that may be a key, and is not shown; "
             "keys belong under aws_connections in the profile"
         )
-    if not text.startswith(SCHEMES):
-        raise ValueError(f"must start with {' or '.join(SCHEMES)}, not {text!r}")
-    if text.endswith(("\r", "\n")):
+    if not uri.startswith(SCHEMES):
+        raise ValueError(f"must start with {' or '.join(SCHEMES)}, not {uri!r}")
+    if uri.endswith(("\r", "\n")):
         raise ValueError(
-            f"ends in a newline, as a block of YAML does: {text!r}; write it on the line of its "
+            f"ends in a newline, as a block of YAML does: {uri!r}; write it on the line of its "
             "key, or begin the block with |- or >-"
         )
-    scheme, _, path = text.partition("://")
+    scheme, _, path = uri.partition("://")
     path = _ACCESS_POINT.sub(r"\1:", path)
     bucket, _, prefix = path.partition("/")
     if not bucket:
-        raise ValueError(f"names no bucket: {text!r}")
+        raise ValueError(f"names no bucket: {uri!r}")
     if bucket.endswith("--x-s3"):
         raise ValueError(
             f"names a directory bucket of S3 Express, {bucket}, which does not list keys in order "
@@ -116,13 +117,8 @@ def readable_location(text: str) -> S3Location:
         )
     prefix = prefix.rstrip("/")
     if prefix.startswith("/") or "//" in prefix:
-        raise ValueError(f"has an empty folder name in it: {text!r}")
+        raise ValueError(f"has an empty folder name in it: {uri!r}")
     return S3Location(bucket, f"{prefix}/" if prefix else "", scheme)
-
-
-def declared_location(value: object) -> S3Location:
-    """The location of an option, which must be a text."""
-    return readable_location(text(value))
 
 
 def joined_texts(expression: str, as_of: int) -> str | None:

@@ -119,18 +119,18 @@ class Prefix:
         """
         properties = {"ContentType": "application/json", **self.properties}
         put = self.store.put
-        return _tried_again(put, self.key(name), body, properties, **condition)
+        return _repeat_conflicts(put, self.key(name), body, properties, **condition)
 
     def delete(self, key: str, **condition: Any) -> None:
         """Delete an object; without a condition, `if_version`, it need not exist."""
-        _tried_again(self.store.delete, key, **condition)
+        _repeat_conflicts(self.store.delete, key, **condition)
 
     def complete(self, key: str, upload_id: str, etags: Sequence[str], **condition: Any) -> str:
         """Make an object of a multipart upload's parts, given in order; its ETag.
 
         The condition is as for `write`; a store that does not know it does without.
         """
-        complete = partial(_tried_again, self.store.complete, key, upload_id, etags)
+        complete = partial(_repeat_conflicts, self.store.complete, key, upload_id, etags)
         return on_condition(complete, **condition)
 
     def abort(self, key: str, upload_id: str) -> None:
@@ -157,7 +157,7 @@ class Prefix:
                 yield upload.key, upload.id
 
 
-def _tried_again(request: Callable[..., Answer], *arguments: Any, **condition: Any) -> Answer:
+def _repeat_conflicts(request: Callable[..., Answer], *arguments: Any, **condition: Any) -> Answer:
     """The answer; repeats a request that conflicts with another one for the key (409)."""
     was_repeated = False
     attempt = 0

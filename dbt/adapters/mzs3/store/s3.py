@@ -85,8 +85,8 @@ class S3Body:
 class S3Store:
     """A bucket and a client for it; see Store.
 
-    The MD5 of parts takes time, so it is sent once the bucket has asked for it, as Object Lock
-    does.
+    Computing the MD5 of parts takes time. They have it once the bucket has asked for it, as one
+    with Object Lock does.
     """
 
     def __init__(self, client: S3Client, bucket: str) -> None:
@@ -97,12 +97,12 @@ class S3Store:
 
     @property
     def place(self) -> str:
-        """The address that is asked, and the bucket."""
+        """The endpoint and the bucket."""
         return f"{self._client.meta.endpoint_url} {self.bucket}"
 
     @property
     def traits(self) -> Traits:
-        """Those of Amazon S3 itself, by the host that is asked."""
+        """Those of Amazon S3 if the host of the endpoint is one of it."""
         host = urlsplit(str(self._client.meta.endpoint_url)).hostname or ""
         is_amazon = _AMAZON_S3.fullmatch(host) is not None
         return Traits(heeds_conditions=is_amazon, numbers_etags=is_amazon)
@@ -178,8 +178,10 @@ class S3Store:
                     is_final = isinstance(exc, (PermissionDeniedError, MissingError))
                     failed[error["Key"]] = exc if is_final else alone
         except StoreError as exc:
-            self._deletes_many = not _may_be_unknown(exc)
-            return dict.fromkeys(keys, exc if self._deletes_many else alone)
+            if not _may_be_unknown(exc):
+                return dict.fromkeys(keys, exc)
+            self._deletes_many = False
+            return dict.fromkeys(keys, alone)
         return failed
 
     def pages(
@@ -198,7 +200,7 @@ class S3Store:
                 yield _page(answer)
 
     def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
-        """Copy that version of an object to a bucket; replaces nothing where boto3 can say so."""
+        """Copy that version of an object; replaces nothing if boto3 has the condition."""
         extra = {
             **head.properties,
             "Metadata": {**head.metadata, **metadata},
@@ -217,9 +219,9 @@ class S3Store:
                     Bucket=bucket, Key=key, CopySource=source, **extra, **condition
                 )
 
-        takes = self._client.meta.service_model.operation_model("CopyObject").input_shape
-        # A newer boto3 does.
-        on_condition(copy, **({"IfNoneMatch": "*"} if "IfNoneMatch" in takes.members else {}))
+        arguments = self._client.meta.service_model.operation_model("CopyObject").input_shape
+        is_new = "IfNoneMatch" in arguments.members  # of a newer boto3
+        on_condition(copy, **({"IfNoneMatch": "*"} if is_new else {}))
 
     def tags(self, key: str) -> dict[str, str]:
         """The tags of an object."""
@@ -338,8 +340,8 @@ def _require_asked(
 def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:
     """Whether the body begins at that byte of the object, and has the length of Content-Range.
 
-    If `whole`, it also has to end where the object does. There are stores that send a part with
-    the status 200, so that is not looked at.
+    If `whole`, it also has to end where the object does. The status does not count, as some
+    stores send a part with 200.
     """
     content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
     if content_range is None:

@@ -1,9 +1,9 @@
-"""What a store is to the rest of the package: one bucket, and some fifteen requests to it.
+"""A store as the rest of the package sees it: one bucket, and some fifteen requests to it.
 
-A store is a module of this room that has a class with these methods, and a line in `registry.py`.
-Requests raise StoreError, and nothing else. Versions are ETags, or what the store has like them,
-just as it gives them. Properties of objects have the names that S3 has for them as arguments,
-such as `ContentType`, `StorageClass` and `Tagging`: each store translates them to its own.
+A store is a module of this room with a class that has these methods, and a line in `location.py`.
+Requests raise StoreError only. Versions are ETags, or what the store has instead, unchanged.
+Properties of objects have the names of boto3's arguments, such as `ContentType`, `StorageClass`
+and `Tagging`; each store translates them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from dbt.adapters.mzs3.store.failures import StoreError
 
 KEYS_PER_PAGE = 1000
-"""How many keys a page of a listing has, but for its last one."""
+"""How many keys each page of a listing has but the last."""
 MAX_DELETES = 1000
 """How many keys `delete_many` takes."""
 _LONG_AGO = datetime.fromtimestamp(0, timezone.utc)
@@ -36,8 +36,8 @@ class ListedObject(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page of a listing: objects in the order of their keys, or folders; `time` is the store's,
-    in ms since the epoch, if it says so."""
+    """A page of a listing: objects in the order of their keys, or folders; and the time by the
+    store's clock, in ms since the epoch, if it is known."""
 
     objects: Sequence[ListedObject]
     folders: Sequence[str] = ()
@@ -56,7 +56,7 @@ class Body(Protocol):
 
 
 class Content(NamedTuple):
-    """An object, or the range of it that was asked for; `length` is the body's."""
+    """An object, or the requested range of it; `length` is that of the body."""
 
     body: Body
     etag: str
@@ -65,7 +65,7 @@ class Content(NamedTuple):
 
 
 class ObjectHead(NamedTuple):
-    """What is known of an object; `properties` are for the store alone, which copies them."""
+    """What HEAD says of an object; `properties` are for the store alone, which copies them."""
 
     key: str
     etag: str
@@ -76,7 +76,7 @@ class ObjectHead(NamedTuple):
 
 
 class BegunUpload(NamedTuple):
-    """An upload's id; `is_only` if it was asked for once, so that no other one was opened."""
+    """An upload's id; `is_only` if the request was sent once, so that it opened no other one."""
 
     id: str
     is_only: bool
@@ -91,10 +91,10 @@ class OpenedUpload(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """What is known of a store without trying it.
+    """What is known of a store without a trial.
 
-    `heeds_conditions`: of all writes and deletions. `numbers_etags`: the ETag of an object that
-    was uploaded in parts is S3's formula of theirs, and ends with their number.
+    `heeds_conditions`: it obeys those of all writes and deletions. `numbers_etags`: the ETag of a
+    multipart upload follows from those of its parts by S3's formula, and ends with their number.
     """
 
     heeds_conditions: bool = False
@@ -107,11 +107,11 @@ class Store(Protocol):
 
     @property
     def place(self) -> str:
-        """The same for two stores with the same objects, as far as that can be told."""
+        """Equal for two stores with the same objects, as far as that can be known."""
 
     @property
     def traits(self) -> Traits:
-        """What is known of it."""
+        """What is known of the store without a trial."""
 
     def get(
         self, key: str, *, version: str | None = None, span: tuple[int, int | None] | None = None
@@ -123,7 +123,7 @@ class Store(Protocol):
         """
 
     def head(self, key: str) -> ObjectHead:
-        """What is known of an object."""
+        """What the store says of an object."""
 
     def put(
         self,
@@ -148,18 +148,18 @@ class Store(Protocol):
     def pages(
         self, prefix: str, *, after: str = "", limit: int | None = None, folders: bool = False
     ) -> Iterator[Page]:
-        """The objects whose keys begin so, and come after `after`; one page of at most `limit`
-        where that is given. With `folders`, objects in folders below are told as those."""
+        """The objects whose keys begin with `prefix` and come after `after`; with a `limit`, one
+        page of so many. With `folders`, the folders below in the place of the objects in them."""
 
     def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
-        """Copy that version of an object, with all that belongs to it and the metadata; replaces
-        nothing, where the store can tell."""
+        """Copy that version of an object, with its properties and the metadata; replaces nothing
+        if the store has the condition."""
 
     def tags(self, key: str) -> dict[str, str]:
         """The tags of an object."""
 
     def tag(self, key: str, tags: Mapping[str, str]) -> None:
-        """Set the tags of an object, in place of those it has."""
+        """Replace the tags of an object."""
 
     def open_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
         """Open a multipart upload of an object that is to have these properties."""
@@ -176,7 +176,7 @@ class Store(Protocol):
         if_absent: bool = False,
         if_version: str | None = None,
     ) -> str:
-        """Make an object of the parts, in order; its version, or "" if the store is silent."""
+        """Make an object of the parts, in order; its version, or "" if the answer has none."""
 
     def abort(self, key: str, upload_id: str) -> None:
         """Abort a multipart upload."""
@@ -185,4 +185,4 @@ class Store(Protocol):
         """The parts of an open upload: number to ETag and size in bytes."""
 
     def uploads(self, prefix: str) -> Iterator[OpenedUpload]:
-        """The open uploads whose keys begin so, as far as the store lists them."""
+        """The open uploads whose keys begin with `prefix`, as far as the store lists them."""
