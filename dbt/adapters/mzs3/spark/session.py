@@ -91,8 +91,9 @@ def configure(
     session: SparkSession, parameters: Mapping[str, str], executor_timeout: int
 ) -> SparkSession:
     """Sets the parameters of the new session that can be set at run time, and returns it."""
-    scheduler = LocalScheduler(session)
-    if executor_timeout > 0 and not scheduler.is_alone:
+    scheduler, master = LocalScheduler(session), str(session.sparkContext.master)
+    has_executor = master.startswith("local") and not master.startswith("local-cluster")
+    if executor_timeout > 0 and not has_executor:  # which would be this process
         require_capacity(session)
         watch(scheduler.name, scheduler, executor_timeout)
     wanted = with_defaults(parameters)
@@ -159,12 +160,6 @@ class LocalScheduler:
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
         self.name = str(self._context.applicationId)
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether the executor is in this process too."""
-        master = str(self._context.master)
-        return master.startswith("local") and not master.startswith("local-cluster")
 
     def waiting(self) -> dict[Hashable, int]:
         """How many tasks of its last attempt have ended of each stage that is not finished."""
