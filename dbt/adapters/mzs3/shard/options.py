@@ -30,8 +30,8 @@ from dbt.adapters.mzs3.store.connection import DEFAULT_NAME
 from dbt.adapters.mzs3.store.location import (
     S3Location,
     connection_problems,
-    readable_location,
     option_problems,
+    readable_location,
 )
 
 TYPE = "persist_shard"
