@@ -12,7 +12,6 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark import engine, remote
 from dbt.adapters.mzs3.spark.failure import explain
-from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.remote import RunningTasks
 
 
@@ -59,9 +58,9 @@ def test_the_drivers_address_is_sparks() -> None:
 def test_the_default_parallelism_is_the_schedulers_unless_the_session_sets_it() -> None:
     session: Any = Session()
     session.sparkContext = SimpleNamespace(defaultParallelism=8)
-    assert default_parallelism(session) == 8
+    assert engine.default_parallelism(session) == 8
     session.settings["spark.sql.leafNodeDefaultParallelism"] = "3"
-    assert default_parallelism(session) == 3
+    assert engine.default_parallelism(session) == 3
 
 
 def test_a_session_knows_its_engine() -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.spark import java, remote
 from dbt.adapters.mzs3.spark.failure import JavaError, readable
@@ -95,6 +96,15 @@ def rows_written(command: DataFrame) -> int | None:
         return int(counter.get().value()) if counter.isDefined() else None
     except JavaError:
         return None  # not a command, or one that writes no files
+
+
+def default_parallelism(session: SparkSession) -> int:
+    """How many tasks the cluster runs at once, as far as Spark knows."""
+    if is_remote(session):  # the one row of a range is in its last partition
+        [row] = session.range(1).select(F.spark_partition_id()).collect()
+        return int(row[0]) + 1
+    given = session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+    return int(given or session.sparkContext.defaultParallelism)
 
 
 def write_parquet(session: SparkSession, folder: str, rows: pa.Table) -> None:

@@ -8,24 +8,14 @@ from concurrent.futures import Future, TimeoutError
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Observation, Row
 
 from dbt.adapters.mzs3.errors import SparkJobError
-from dbt.adapters.mzs3.spark.engine import is_remote
+from dbt.adapters.mzs3.spark.engine import default_parallelism as default_parallelism
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 FEW = 10_000
 """So many rows, of some tens of MB, fit into the driver's memory."""
-
-
-def default_parallelism(spark: SparkSession) -> int:
-    """How many tasks the cluster runs at once, as far as Spark knows."""
-    if is_remote(spark):  # the one row of a range is in its last partition
-        [row] = spark.range(1).select(F.spark_partition_id()).collect()
-        return int(row[0]) + 1
-    given = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
-    return int(given or spark.sparkContext.defaultParallelism)
 
 
 def speculates(frame: DataFrame) -> bool:
