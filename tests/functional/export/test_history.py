@@ -130,7 +130,7 @@ class TestCopyHistory:
         project.run_sql("drop view {schema}.mzs3_copy_history")
 
 
-MOMENT = datetime(1970, 1, 1, tzinfo=timezone.utc)
+MOMENT = datetime(1970, 1, 1, microsecond=2000, tzinfo=timezone.utc)
 
 
 def append_to(history: History, model: str) -> None:

@@ -127,9 +127,10 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
     }
     silent = f"unix_millis(now()) - {columns['updated']}"
     state = f"IF({silent} > {int(DEAD_S * 1000)}, 'dead', 'running')"
-    shown = columns | {name: f"timestamp_millis({columns[name]})" for name in _MOMENTS}
+    columns |= {name: f"timestamp_millis({columns[name]})" for name in _MOMENTS}
     selected = ", ".join(
-        f"{value} AS {quote_identifier(name)}" for name, value in {**shown, "state": state}.items()
+        f"{value} AS {quote_identifier(name)}"
+        for name, value in {**columns, "state": state}.items()
     )
     # VALUES has one row at least.
     rows = [

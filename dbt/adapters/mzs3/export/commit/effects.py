@@ -47,7 +47,7 @@ class Effects:
         """Why an upload could not be completed, and never will be."""
         self._refused_key: str | None = None  # the key that the refusal is about
         self.known = KnownEtags(prefix.store.traits, pending.in_place)
-        self._taken: set[str] = set()  # the keys of others' objects
+        self._taken_keys: set[str] = set()
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
         """The names of keys, by default of all files, relative to the location."""
@@ -73,10 +73,10 @@ class Effects:
         if self.pending.in_place is not None:
             return
         mine = {file.key for file in self.pending.files}
-        taken = next((found.key for found in self._prefix.objects() if found.key in mine), None)
-        if taken is not None:
-            self.require_unchanged()  # says more where another run has committed
-            raise TakenError(self._prefix, taken)
+        for found in self._prefix.objects():
+            if found.key in mine:
+                self.require_unchanged()  # says more where another run has committed
+                raise TakenError(self._prefix, found.key)
 
     def can_still_be_visible(self) -> bool:
         """Whether the manifest is what it was when the run began."""
@@ -90,7 +90,7 @@ class Effects:
         try:
             return complete(self._prefix, file, known=self.known) is not None
         except TakenError:
-            self._taken.add(file.key)
+            self._taken_keys.add(file.key)
             raise
 
     @property
@@ -194,7 +194,7 @@ class Effects:
 
         `but_taken` leaves those open whose names are taken: so others know whose the object is.
         """
-        files = [f for f in self.pending.files if not (but_taken and f.key in self._taken)]
+        files = [f for f in self.pending.files if not (but_taken and f.key in self._taken_keys)]
         return abort_all(self._prefix, [(f.key, f.upload_id) for f in files])
 
     def delete_visible(self) -> list[str]:

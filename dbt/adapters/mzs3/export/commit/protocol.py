@@ -266,7 +266,7 @@ class Commit:
         except (UnansweredError, StoreError) as second:
             is_claimed = self._version is not None
             problems = self._abort_undecided(second) if is_claimed else self._abort_unclaimed(exc)
-        except Exception as second:  # noqa: BLE001 - the first failure is the one to tell
+        except Exception as second:  # noqa: BLE001 - the first failure is reported
             may_be = f"{second}; files that this run has completed may be there"
             problems = [may_be] if self._version else []
         leftovers = [*problems, *self._effects.unproven_beside(exc)]

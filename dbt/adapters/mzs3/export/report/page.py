@@ -87,7 +87,7 @@ def split_id(model: str) -> tuple[str, str]:
 
 
 def _printable(value: Any) -> Any:
-    """What a template writes, without what can't be shown; markup has been through this."""
+    """Text of a template without characters that can't be displayed; markup is escaped by now."""
     return _UNPRINTABLE.sub("\ufffd", value) if type(value) is str else value
 
 

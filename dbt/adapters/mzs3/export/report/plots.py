@@ -79,8 +79,8 @@ def _log_axis(positive: Sequence[float], unit: Unit, *, has_zero: bool) -> Axis:
     last = max(1, bisect_left(unit.decades, positive[-1]))
     marks = unit.decades[first : last + 1]
     every = math.ceil(len(marks) / _MOST_STEPS)
-    shown = marks[::-1][::every][::-1]
-    return Axis((0.0, *shown) if has_zero else tuple(shown), marks[0], marks[-1], is_log=True)
+    ticks = (*([0.0] if has_zero else []), *marks[::-1][::every][::-1])
+    return Axis(ticks, marks[0], marks[-1], is_log=True)
 
 
 # Up to 10^30, which is more than anyone exports.

@@ -54,10 +54,9 @@ def write_report(spark: SparkSession, request: ReportRequest) -> Path:
 
 
 def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[ReportedRun]:
-    """The runs that started at `since` or later, newest first; none where there is no table.
+    """The runs that started at `since` or later, newest first, at most MAX_RUNS + 1.
 
-    At most MAX_RUNS and one more, which tells that there are more. Raises an Mzs3Error where
-    Spark can't read them.
+    None where there is no table. Raises an Mzs3Error where Spark can't read them.
     """
     table = qualified_name(schema, TABLE)
     # Times travel as numbers: Python would read them in the time zone of its machine.
