@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger import ledger as ledger_module
-from dbt.adapters.mzs3.ledger.compaction import COMPACT_AFTER, is_due, superseded
+from dbt.adapters.mzs3.ledger.compaction import COMPACT_AFTER, is_due, replaced_partitions
 from dbt.adapters.mzs3.ledger.epochs import (
     current_epochs,
     epochs_due,
@@ -137,7 +137,7 @@ EPOCHS = st.dictionaries(st.integers(1, 10**14).map(str), PHASES)
 @given(EPOCHS)
 def test_what_a_snapshot_has_taken_the_place_of_is_all_that_is_not_read(epochs):
     current = set(current_epochs(epochs))
-    dropped = {epoch for epoch, _ in superseded(epochs)}
+    dropped = {epoch for epoch, _ in replaced_partitions(epochs)}
     assert current | dropped == set(epochs)
     assert not current & dropped
     snapshot = latest("snapshot", epochs)
@@ -146,7 +146,7 @@ def test_what_a_snapshot_has_taken_the_place_of_is_all_that_is_not_read(epochs):
 
 @given(EPOCHS)
 def test_what_is_dropped_is_dropped_with_all_its_phases_and_only_once(epochs):
-    partitions = superseded(epochs)
+    partitions = replaced_partitions(epochs)
     assert len(partitions) == len(set(partitions))
     for epoch in {epoch for epoch, _ in partitions}:
         assert {phase for of, phase in partitions if of == epoch} == epochs[epoch]
@@ -176,7 +176,7 @@ def test_what_is_due_is_committed_and_not_done_and_in_order():
     }
     assert epochs_due(epochs) == ["9", "10"]
     # It outlasts the snapshots.
-    dropped = superseded({**epochs, "11": {"snapshot"}})
+    dropped = replaced_partitions({**epochs, "11": {"snapshot"}})
     assert {epoch for epoch, _ in dropped} == {"4", "5", "6", "7", "8"}
 
 

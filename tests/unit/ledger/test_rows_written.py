@@ -116,4 +116,4 @@ def test_files_that_spark_is_told_to_encrypt_are_not_made_by_tasks() -> None:
     session: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: told.get(name)))
     spec: Any = SimpleNamespace(source="lake.orders")
     with pytest.raises(SourceError, match=r"lake\.orders: .* has Spark encrypt Parquet files"):
-        RowsTable(session, "raw.t").fetched(MagicMock(), spec, MagicMock())
+        RowsTable(session, "raw.t").rows_from(MagicMock(), spec, MagicMock())

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import DECLARED_TYPES, Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.csv import Decoder
 from dbt.adapters.mzs3.formats.read.format import Reading
-from dbt.adapters.mzs3.formats.read.object_error import ObjectError, not_of_type, shown
+from dbt.adapters.mzs3.formats.read.object_error import ObjectError, excerpt, not_of_type
 from dbt.adapters.mzs3.formats.read.typed import typed_records
 
 TYPES = list(dict.fromkeys(entry.data_type for entry in entries()))
@@ -36,7 +36,9 @@ def verdicts(records):
 
 def expected(rows, data_type, name):
     return [
-        not_of_type(name, shown(entry.text), data_type) if entry.becomes is None else entry.becomes
+        not_of_type(name, excerpt(entry.text), data_type)
+        if entry.becomes is None
+        else entry.becomes
         for entry in rows
     ]
 

@@ -55,7 +55,7 @@ def is_due(epochs: Epochs) -> bool:
     return len(since) >= COMPACT_AFTER
 
 
-def superseded(epochs: Epochs) -> list[tuple[str, str]]:
+def replaced_partitions(epochs: Epochs) -> list[tuple[str, str]]:
     """The partitions that the latest snapshot has replaced, oldest first.
 
     What is due after a commit is in no snapshot, nor is the last full listing.
@@ -85,7 +85,7 @@ def compact(ledger: Ledger) -> None:
     ledger.require_lock()
     show_since(ledger.spark, ledger.relations, last)
     ledger.require_lock()
-    ledger.drop(superseded(before))
+    ledger.drop(replaced_partitions(before))
     snapshot = latest(Phase.SNAPSHOT, before)
     if snapshot is not None and (visible := visible_epochs(ledger, snapshot)) is not None:
         rows = rows_table(ledger.spark, ledger.relations)

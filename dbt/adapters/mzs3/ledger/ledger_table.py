@@ -50,7 +50,7 @@ class LedgerTable:
     def epochs(self) -> dict[str, set[str]]:
         """Every epoch with its phases; of partitions, from the metastore alone."""
         found: dict[str, set[str]] = {}
-        for epoch, phase in self._on_record():
+        for epoch, phase in self._phases():
             found.setdefault(epoch, set()).add(phase)
         return found
 
@@ -70,11 +70,11 @@ class LedgerTable:
 
     def publish(self, epoch: str, phase: str, folder: str) -> bool:
         """Adds the phase with what was staged; False if it was there before, from elsewhere."""
-        return self._settled(epoch, phase, folder) == folder
+        return self._add_or_find(epoch, phase, folder) == folder
 
     def close(self, epoch: str, phase: str) -> bool:
         """Adds the phase as one that stays empty; False if it was published before."""
-        return self._settled(epoch, phase, self.empty_folder()).startswith(_EMPTY)
+        return self._add_or_find(epoch, phase, self.empty_folder()).startswith(_EMPTY)
 
     def add(self, epoch: str, phase: str, folder: str) -> None:
         """Adds the phase with what was staged. Raises if the phase is there already."""
@@ -99,7 +99,7 @@ class LedgerTable:
         """The name of a folder that is never made."""
         return f"{_EMPTY}{uuid.uuid4().hex}"
 
-    def _settled(self, epoch: str, phase: str, folder: str) -> str:
+    def _add_or_find(self, epoch: str, phase: str, folder: str) -> str:
         """The folder of the phase once it is added: this one, unless the phase was there."""
         try:
             self.add(epoch, phase, folder)
@@ -110,7 +110,7 @@ class LedgerTable:
             return there
         return folder
 
-    def _on_record(self) -> list[tuple[str, ...]]:
+    def _phases(self) -> list[tuple[str, ...]]:
         return list_partitions(self._spark, self._name)
 
     def _path(self, epoch: str, folder: str) -> str:
@@ -163,7 +163,7 @@ class _LedgerTransactions(LedgerTable):
         gone = " OR ".join(f"({phase_sql(epoch, phase)})" for epoch, phase in partitions)
         self._spark.sql(f"DELETE FROM {self._name} WHERE {gone}")
 
-    def _on_record(self) -> list[tuple[str, ...]]:
+    def _phases(self) -> list[tuple[str, ...]]:
         phases = self._spark.table(self._name).select("epoch", "phase").distinct()
         return [*map(tuple, phases.collect())]
 

@@ -54,7 +54,9 @@ class RowsTable:
         self._spark = spark
         self._name = name
 
-    def fetched(self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
+    def rows_from(
+        self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any
+    ) -> DataFrame:
         """The rows of `rows_of(spec, *more)`, made by tasks over the rows of `given`, for `write`.
 
         Raises SourceError where Spark is told to encrypt Parquet, which tasks can't.
@@ -72,7 +74,7 @@ class RowsTable:
         return given.mapInArrow(files, FILES_DDL)
 
     def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
-        """Writes what `fetched` gave as the rows of the epoch, in one step; how many they are.
+        """Writes the frame of `rows_from` as the epoch's rows, in one step; how many they are.
 
         Columns of the table that the rows lack are NULL. Nothing is written if `require_lock`
         raises, as the table may have been made anew; nor, in partitions, if Spark does not report
@@ -125,7 +127,9 @@ class RowsTable:
 class _RowTransactions(RowsTable):
     """A table of a format with transactions: the rows of an epoch are one INSERT."""
 
-    def fetched(self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any) -> DataFrame:
+    def rows_from(
+        self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any
+    ) -> DataFrame:
         return given.mapInArrow(shipped(rows_of, spec, *more), spec.ddl)
 
     def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:

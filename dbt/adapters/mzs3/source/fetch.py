@@ -160,7 +160,7 @@ class EpochRows:
             position = (F.row_number().over(by_size) - 1).cast("int")
             numbered = shared.withColumn("position", F.pmod(position, F.lit(tasks)))
             shared = numbered.repartitionById(tasks, F.col("position")).drop("position")
-        return table.fetched(shared, self.spec, fetch_objects, format_of(self.spec))
+        return table.rows_from(shared, self.spec, fetch_objects, format_of(self.spec))
 
     @contextmanager
     def counted(self, written_rows: int) -> Iterator[tuple[DataFrame, IngestReport]]:

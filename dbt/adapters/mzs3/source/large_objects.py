@@ -137,7 +137,7 @@ def rows_in_ranges(
     )
     try:
         known = _ranges(objects, blocks)
-        yield table.fetched(blocks, spec, ranges.range_rows, known, ranges.records_of(spec))
+        yield table.rows_from(blocks, spec, ranges.range_rows, known, ranges.records_of(spec))
     finally:
         blocks.unpersist()
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from dbt.adapters.mzs3.formats.read.compression import as_file
 from dbt.adapters.mzs3.formats.read.convert import WIDE_DIGITS
+from dbt.adapters.mzs3.formats.read.encoding import ReadBytes
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
-from dbt.adapters.mzs3.formats.read.object_error import ObjectError, shown
+from dbt.adapters.mzs3.formats.read.object_error import ObjectError, excerpt
 from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, kind_in
-from dbt.adapters.mzs3.formats.read.stream import ReadBytes, as_file
 from dbt.adapters.mzs3.formats.read.typed import FIX_FILE, TypedFile, other_file, own_type
 from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
@@ -278,7 +279,7 @@ class AvroContainer:
         metadata = self._header()
         codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
         if codec not in _CODECS:
-            problem = f"its codec is {shown(codec)}, which is not one of {', '.join(_CODECS)}"
+            problem = f"its codec is {excerpt(codec)}, which is not one of {', '.join(_CODECS)}"
             raise ObjectError(problem, "Have the objects written with one of those")
         self._decompress = _CODECS[codec]
         try:

@@ -15,8 +15,8 @@ from dbt.adapters.mzs3.arrow.arrays import binary_value
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.convert import FALSE_VALUES, TRUE_VALUES
+from dbt.adapters.mzs3.formats.read.encoding import ReadBytes
 from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, ObjectError
-from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 
 BLOCK_BYTES = 4 * 1024 * 1024
 MAX_RECORD_BYTES = 128 * 1024 * 1024

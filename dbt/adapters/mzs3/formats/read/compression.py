@@ -5,14 +5,22 @@ from __future__ import annotations
 import bz2
 import contextlib
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES
-from dbt.adapters.mzs3.formats.read.encoding import UTF_8, UTF_16, utf8_reader
+from dbt.adapters.mzs3.formats.read.encoding import (
+    RAW_READ_BYTES,
+    UTF_8,
+    UTF_16,
+    ReadBytes,
+    utf8_reader,
+)
 from dbt.adapters.mzs3.formats.read.format import StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.formats.read.signatures import (
@@ -25,7 +33,6 @@ from dbt.adapters.mzs3.formats.read.signatures import (
     require_no_other_file,
     require_text,
 )
-from dbt.adapters.mzs3.formats.read.stream import RAW_READ_BYTES, ReadBytes, as_file
 
 BY_SUFFIX, NONE = "by_suffix", "none"
 _SUFFIXES = {".gz": GZIP, ".gzip": GZIP, ".zst": ZSTD, ".zstd": ZSTD, ".bz2": BZIP2}
@@ -174,6 +181,25 @@ def _zstd_window_mb(start: bytes) -> int:
     after_dictionary = 5 + (0, 1, 2, 4)[descriptor & 3]
     size = (1, 2, 4, 8)[descriptor >> 6]
     return int.from_bytes(start[after_dictionary:][:size], "little") >> 20
+
+
+class _RawFile(io.RawIOBase):
+    def __init__(self, read: ReadBytes) -> None:
+        super().__init__()
+        self._read = read
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._read(min(len(buffer), RAW_READ_BYTES))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def as_file(read: ReadBytes) -> io.BufferedReader:
+    """A file of the bytes that `read` returns."""
+    return io.BufferedReader(_RawFile(read), RAW_READ_BYTES)
 
 
 def _bunzip2(read: ReadBytes) -> ReadBytes:

@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.formats.read.chunks import (
 from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.compression import plain_reader, whole_text
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good, is_special, require_year
-from dbt.adapters.mzs3.formats.read.encoding import invalid_utf8, utf8_reader, width_in
+from dbt.adapters.mzs3.formats.read.encoding import ReadBytes, invalid_utf8, utf8_reader, width_in
 from dbt.adapters.mzs3.formats.read.format import (
     ObjectDecoder,
     Reading,
@@ -38,9 +38,13 @@ from dbt.adapters.mzs3.formats.read.format import (
     rest_rejected,
 )
 from dbt.adapters.mzs3.formats.read.header import malformed_header, split_header, without_header
-from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, ObjectError, not_of_type, shown
+from dbt.adapters.mzs3.formats.read.object_error import (
+    FIX_OBJECT,
+    ObjectError,
+    excerpt,
+    not_of_type,
+)
 from dbt.adapters.mzs3.formats.read.records import Cut, MalformedRecord, cut_records, first_record
-from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.types.table import arrow_type
 
@@ -272,7 +276,7 @@ class Decoder:
             rows = pc.indices_nonzero(is_bad)
             for row, value in zip(rows.to_pylist(), texts.take(rows).to_pylist(), strict=True):
                 if numbers[row] not in values:
-                    error = not_of_type(column.name, shown(value), column.data_type)
+                    error = not_of_type(column.name, excerpt(value), column.data_type)
                     values[numbers[row]] = column.name, error
         if any_bad is not None:
             good = pc.invert(any_bad)

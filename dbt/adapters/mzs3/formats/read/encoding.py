@@ -7,7 +7,10 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 
-from dbt.adapters.mzs3.formats.read.stream import RAW_READ_BYTES, ReadBytes
+ReadBytes = Callable[[int], bytes]
+"""Reads up to that many bytes, at least one; b"" is the end."""
+
+RAW_READ_BYTES = 256 * 1024
 
 UTF_16 = ("utf-16", "utf-16-le", "utf-16-be")
 # These decode to themselves in an encoding that has ASCII's characters at ASCII's bytes, and no

@@ -11,7 +11,6 @@ import pyarrow as pa
 from dbt.adapters.mzs3.formats.read.chunks import RecordTooLarge
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8, canonical_encoding, readable_text
-from dbt.adapters.mzs3.formats.read.stream import ByteStream
 from dbt.adapters.mzs3.options.option import option
 from dbt.adapters.mzs3.options.values import choice, whole_number
 from dbt.adapters.mzs3.types.table import arrow_type
@@ -64,6 +63,16 @@ class Reading:
     def rejects(self) -> bool:
         """Whether a record that is not right is set aside."""
         return self.on_bad_row == REJECT
+
+
+class ByteStream(Protocol):
+    """An object that is being read from front to back."""
+
+    def read(self, size: int) -> bytes:
+        """As `ReadBytes`; raises ObjectError."""
+
+    def close(self) -> None:
+        """Frees what reading holds; safe to repeat."""
 
 
 class StoredObject(Protocol):

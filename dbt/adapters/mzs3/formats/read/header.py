@@ -10,7 +10,7 @@ from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.format import EXACT, SUBSET, Reading
-from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem, shown
+from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem, excerpt
 from dbt.adapters.mzs3.formats.read.records import MalformedRecord, first_record
 
 FIX_HEADER = (
@@ -73,7 +73,7 @@ def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None
     """How a header differs from the pinned one, and where it does first; None if it is equal."""
     for number, names in enumerate(itertools.zip_longest(found, pinned), 1):
         if names[0] != names[1]:
-            here, there = ("nothing" if name is None else shown(name) for name in names)
+            here, there = ("nothing" if name is None else excerpt(name) for name in names)
             return (
                 f"header is {_line(found)} but the source's header is {_line(pinned)}: first "
                 f"difference at column {number}, {here} instead of {there}"
@@ -86,9 +86,9 @@ def name_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> 
     counts = Counter(found)
     wanted = set(counts if match == SUBSET else pinned)
     kinds = [
-        [f"{shown(name)} is missing" for name in pinned if name not in counts],
-        [f"{shown(name)} is there {counts[name]} times" for name in pinned if counts[name] > 1],
-        [f"{shown(name)} is not one of them" for name in counts if name not in wanted],
+        [f"{excerpt(name)} is missing" for name in pinned if name not in counts],
+        [f"{excerpt(name)} is there {counts[name]} times" for name in pinned if counts[name] > 1],
+        [f"{excerpt(name)} is not one of them" for name in counts if name not in wanted],
     ]
     firsts = [kind[0] for kind in kinds if kind]
     if not firsts:
@@ -98,4 +98,4 @@ def name_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> 
 
 
 def _line(names: Sequence[str]) -> str:
-    return shown(",".join(names), quoted=False)
+    return excerpt(",".join(names), quoted=False)

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, BOM, Chunk, Chunk
 from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column
 from dbt.adapters.mzs3.formats.read.compression import plain_reader, whole_text
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good
-from dbt.adapters.mzs3.formats.read.encoding import UTF_8
+from dbt.adapters.mzs3.formats.read.encoding import UTF_8, ReadBytes
 from dbt.adapters.mzs3.formats.read.format import (
     SUBSET,
     ObjectDecoder,
@@ -37,10 +37,9 @@ from dbt.adapters.mzs3.formats.read.object_error import (
     FIX_OBJECT,
     HEADER,
     ObjectError,
+    excerpt,
     not_of_type,
-    shown,
 )
-from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.formats.read.typed import VOID
 from dbt.adapters.mzs3.types.table import arrow_type
 
@@ -112,7 +111,7 @@ def read_record(raw: bytes, decode: Decode) -> list[tuple[str, Value]]:
 def _pairs(text: str, decode: Decode) -> list[tuple[str, Value]]:
     opening = _OPENING.match(text)
     if opening is None:
-        found = shown(text.strip(" \t\r"))
+        found = excerpt(text.strip(" \t\r"))
         raise MalformedLine(
             f"the line is not a JSON object, which a line has from {{ to }}: {found}"
         )
@@ -165,7 +164,7 @@ def _invalid(text: str, position: int) -> MalformedLine:
     if not rest:
         return MalformedLine("the line is not valid JSON: it ends early")
     return MalformedLine(
-        f"the line is not valid JSON from character {position + 1} on: {shown(rest)}"
+        f"the line is not valid JSON from character {position + 1} on: {excerpt(rest)}"
     )
 
 
@@ -234,7 +233,7 @@ def _fields(raw: bytes) -> tuple[RecordField, ...]:
         raise MalformedLine("the record has no key")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise MalformedLine(f"the record has the key {shown(twice)} twice")
+        raise MalformedLine(f"the record has the key {excerpt(twice)} twice")
     return tuple(_field(name, *value) for name, value in pairs)
 
 
@@ -443,7 +442,7 @@ class JsonDecoder:
             for row in rows:
                 kind, text = cells[row]
                 assert text is not None
-                value = shown(text, quoted=kind == STRING)
+                value = excerpt(text, quoted=kind == STRING)
                 error = not_of_type(column.name, value, column.data_type)
                 wrong.setdefault(numbers[row], (column.name, error))
         return arrays, wrong

@@ -61,7 +61,7 @@ class HeaderProblem(ObjectError):
 FIX_OBJECT = "Correct the object or remove it, then run again"
 
 
-def shown(value: str | bytes, *, quoted: bool = True) -> str:
+def excerpt(value: str | bytes, *, quoted: bool = True) -> str:
     """Text or bytes of an object for a message: escaped, and cut if long."""
     text = repr(value[: MAX_SHOWN + 1])
     if not quoted:
@@ -70,6 +70,6 @@ def shown(value: str | bytes, *, quoted: bool = True) -> str:
 
 
 def not_of_type(column: str, value: str, data_type: str) -> str:
-    """The message for a value, as `shown` returned it, that is not of its column's type."""
+    """The message for a value, as `excerpt` returned it, that is not of its column's type."""
     article = "an" if data_type == "int" else "a"
     return f"column {column}: {value} is not {article} {data_type}"

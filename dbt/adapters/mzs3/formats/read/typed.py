@@ -25,8 +25,8 @@ from dbt.adapters.mzs3.formats.read.object_error import (
     HEADER,
     HeaderProblem,
     ObjectError,
+    excerpt,
     not_of_type,
-    shown,
 )
 from dbt.adapters.mzs3.types.calendar import FIRST_DAY, LAST_DAY
 from dbt.adapters.mzs3.types.table import MAX_DIGITS, arrow_type, type_sent_as
@@ -198,15 +198,15 @@ def _shown(value: pa.Scalar) -> str:
     if isinstance(value, pa.BinaryScalar):  # so are all texts
         raw: bytes = value.as_buffer().to_pybytes()
         with suppress(UnicodeDecodeError):
-            return shown(raw.decode() if own_type(kind) == "string" else raw)
-        return shown(raw)
+            return excerpt(raw.decode() if own_type(kind) == "string" else raw)
+        return excerpt(raw)
     if pa.types.is_date64(kind):
         value = pc.cast(value, pa.timestamp("ms"))  # shows a time of day, if that's what is wrong
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         value = pc.cast(value, pa.timestamp(kind.unit, tz="UTC"))  # whatever the zone's name
     if pa.types.is_timestamp(value.type) and not _has_four_digits(value):
         return f"{value.value} {value.type.unit} since 1970"
-    return shown(pc.cast(value, pa.string()).as_py(), quoted=False)
+    return excerpt(pc.cast(value, pa.string()).as_py(), quoted=False)
 
 
 def _has_four_digits(time: pa.Scalar) -> bool:
@@ -247,6 +247,6 @@ def misfits(fields: Sequence[RecordField], columns: Sequence[Column]) -> list[st
         is_other = column.data_type.partition("(")[0] in field.also
         if not (is_other or can_be_read_as(field.own, column.data_type)):
             cannot = f"can't be read as {column.data_type}" if field.own else "no column can be"
-            words = shown(field.words, quoted=False)
-            found.append(f"{shown(field.name)} is {words}, which {cannot}")
+            words = excerpt(field.words, quoted=False)
+            found.append(f"{excerpt(field.name)} is {words}, which {cannot}")
     return found

@@ -24,11 +24,11 @@ from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, Chunk, Chunks, has_stray_quote
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout, arrow_schema
 from dbt.adapters.mzs3.formats.read.csv import Decoder
+from dbt.adapters.mzs3.formats.read.encoding import ReadBytes
 from dbt.adapters.mzs3.formats.read.format import CSV, JSONL, Records
 from dbt.adapters.mzs3.formats.read.header import without_header
 from dbt.adapters.mzs3.formats.read.jsonl import JsonDecoder
 from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR, ObjectError
-from dbt.adapters.mzs3.formats.read.stream import ReadBytes
 from dbt.adapters.mzs3.source.executor.fetch import Batches, FetchSpec, ObjectRows
 from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader, task_store
 from dbt.adapters.mzs3.store.connection import AwsConnection
