@@ -15,7 +15,7 @@ from support.examples import examples
 from support.s3.stored_objects import MemoryClient, problem_of, read_all, stored
 from support.source.avro_files import BAD_FILES, SYNC, blocks_of, file_of, number, record
 
-from dbt.adapters.mzs3.formats.read import avro, stream
+from dbt.adapters.mzs3.formats.read import avro, compression
 from dbt.adapters.mzs3.formats.read.avro import MAX_BLOCK_BYTES, avro_file
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.format import Reading
@@ -96,7 +96,7 @@ def test_any_records_are_read_as_they_were_written(file, codec, interval, batch,
     data = file_of(schema, records, codec, sync_interval=interval)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(avro, "BATCH_RECORDS", batch)
-        patch.setattr(stream, "RAW_READ_BYTES", step)
+        patch.setattr(compression, "RAW_READ_BYTES", step)
         assert read_all(FORM, data) == rows
 
 
@@ -173,13 +173,13 @@ def test_the_header_is_the_schema():
 
 def test_the_header_alone_is_read():
     data = file_of(record("long"), [{"f0": n} for n in range(400_000)])
-    assert len(data) > 2 * stream.RAW_READ_BYTES
+    assert len(data) > 2 * compression.RAW_READ_BYTES
     client = MemoryClient(data)
     reads = []
     FORM.fields(stored(data, client))
     body = client.get_object(IfMatch='"e1"')["Body"]
     avro.AvroContainer(lambda size: reads.append(size) or body.read(size))
-    assert reads == [stream.RAW_READ_BYTES]
+    assert reads == [compression.RAW_READ_BYTES]
 
 
 def test_types_that_are_given_by_name():
