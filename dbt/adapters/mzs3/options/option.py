@@ -198,7 +198,8 @@ def _value(
         return one.convert(value)
     except ValueError as exc:
         if key in given:
-            texts = exc.args if type(exc) is ValueError else (str(exc),)
+            several = type(exc) is ValueError and len(exc.args) > 1
+            texts = map(str, exc.args if several else [exc])
             problems += (f"{key}{text if text.startswith(':') else f' {text}'}" for text in texts)
         return one.blank
 
