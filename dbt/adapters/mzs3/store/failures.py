@@ -30,6 +30,7 @@ _PERMISSIONS = {
     "PutObject": "s3:PutObject; with If-Match also s3:GetObject",
 }
 _TRIED_AGAIN = (429, 500, 502, 503, 504)
+_UNCERTAIN = (408, 409)  # a time-out, a conflict
 
 
 class StoreError(Exception):
@@ -72,6 +73,16 @@ class StoreError(Exception):
     def attempts(self) -> int:
         """How many attempts failed; 0 for a failure after which no other attempt is made."""
         return self.retries + 1 if self.status in _TRIED_AGAIN else self._attempts
+
+    @property
+    def is_certain_refusal(self) -> bool:
+        """Whether the request has had no effect, and will have none.
+
+        Not so where an earlier attempt may have been made or may yet arrive: after a retry,
+        after another request for the key, and where nothing was answered, as boto3 can miss its
+        keys for a later attempt.
+        """
+        return 0 < self.status < 500 and self.status not in _UNCERTAIN and not self.retries
 
     @property
     def permission(self) -> str | None:

@@ -14,7 +14,6 @@ from dbt.adapters.mzs3.errors import LocationError
 from dbt.adapters.mzs3.export.commit.failures import (
     CommitError,
     StaleFilesError,
-    was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.intent import read_intent
 from dbt.adapters.mzs3.export.commit.preflight import Recovered, recover
@@ -237,4 +236,4 @@ def test_a_refusal_after_a_conflict_of_an_attempt_that_was_repeated_is_not_sure(
     with pytest.raises(StoreError, match="AccessDenied") as raised:
         prefix(s3).write("_committing.json", b"{}", if_absent=True)
     assert not answers
-    assert not was_surely_refused(raised.value)
+    assert not raised.value.is_certain_refusal

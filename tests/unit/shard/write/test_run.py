@@ -137,7 +137,11 @@ def test_files_of_a_write_that_was_refused_go(client: Any) -> None:
     def refused(**request: Any) -> Any:
         if not request["Key"].endswith("_shard.json"):
             return put(**request)
-        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "PutObject")
+        said: Any = {
+            "Error": {"Code": "AccessDenied", "Message": "No."},
+            "ResponseMetadata": {"HTTPStatusCode": 403},
+        }
+        raise ClientError(said, "PutObject")
 
     client.put_object = refused
     with pytest.raises(Exception, match="needs s3:PutObject"):

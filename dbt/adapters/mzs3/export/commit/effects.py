@@ -7,7 +7,7 @@ from functools import partial
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.existing import require_empty
-from dbt.adapters.mzs3.export.commit.failures import StaleFilesError, was_surely_refused
+from dbt.adapters.mzs3.export.commit.failures import StaleFilesError
 from dbt.adapters.mzs3.export.commit.intent import COMMITTING, PendingExport
 from dbt.adapters.mzs3.export.commit.manifest import (
     MANIFEST,
@@ -117,7 +117,7 @@ class Effects:
         except StoreError as exc:
             # Of the requests in there, only this one changes the upload; the others read.
             is_of_upload = exc.operation == "CompleteMultipartUpload"
-            if not is_of_upload or not was_surely_refused(exc):
+            if not is_of_upload or not exc.is_certain_refusal:
                 raise
             doing = f"completing the upload of {self._prefix.uri_of(file.key)}"
             self.refusal, self._refused_key = describe(exc, doing, self._prefix.permissions), None

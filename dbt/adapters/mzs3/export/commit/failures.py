@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.store.failures import PermissionDeniedError, StoreError, describe
 
-_CONFLICT = 409
-
 
 class UnansweredError(Exception):
     """S3 did not answer a change, and the intent can't be read to find out; `cause` says why."""
@@ -48,10 +46,3 @@ def describe_failure(exc: BaseException, doing: str) -> str:
     if isinstance(cause, StoreError):
         return describe(cause, doing, cause.permission)
     return f"{doing} failed: {exc}"
-
-
-def was_surely_refused(exc: Exception) -> bool:
-    """Whether S3 refused the first attempt of a request, so that it has no effect."""
-    if not isinstance(exc, StoreError) or exc.retries:
-        return False
-    return 0 < exc.status < 500 and exc.status != _CONFLICT

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
-from dbt.adapters.mzs3.export.commit.failures import UnansweredError, was_surely_refused
+from dbt.adapters.mzs3.export.commit.failures import UnansweredError
 from dbt.adapters.mzs3.store.conditions import note_comparing
 from dbt.adapters.mzs3.store.failures import (
     ConflictError,
@@ -184,7 +184,7 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
     except StoreError as exc:
         # S3 may refuse a change that it has made, where the request was sent twice.
         was_refused = isinstance(exc, (PreconditionFailedError, ConflictError, MissingError))
-        if not was_refused and was_surely_refused(exc):
+        if not was_refused and exc.is_certain_refusal:
             raise
         try:
             found = prefix.read_version(COMMITTING)

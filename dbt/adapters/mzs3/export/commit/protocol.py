@@ -14,7 +14,6 @@ from dbt.adapters.mzs3.export.commit.failures import (
     UnansweredError,
     describe_failure,
     is_denied,
-    was_surely_refused,
 )
 from dbt.adapters.mzs3.export.commit.intent import (
     COMMITTING,
@@ -364,10 +363,11 @@ class Commit:
         """
         mine = not self._current.intent.shared and self.pending.in_place is None
         left = [f"{self._prefix.uri}{MANIFEST} may not name the new files yet: {_NEXT_RUN}"]
+        is_refused = isinstance(exc, StoreError) and exc.is_certain_refusal
         with contextlib.suppress(Exception):
             if self._effects.is_visible():
                 return
-            if isinstance(exc, _LostError) or (mine and was_surely_refused(exc)):
+            if isinstance(exc, _LostError) or (mine and is_refused):
                 if self._decide_back_unless_forward():
                     self._make_visible_with_another()
                     return

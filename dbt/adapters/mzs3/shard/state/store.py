@@ -16,10 +16,8 @@ from dbt.adapters.mzs3.store.conditions import store_conditions
 from dbt.adapters.mzs3.store.failures import (
     READS_OBJECT,
     ConflictError,
-    CredentialsError,
     MissingBucketError,
     MissingError,
-    PermissionDeniedError,
     PreconditionFailedError,
     StoreError,
     describe,
@@ -172,7 +170,7 @@ class StateStore:
         text = describe(exc, f"writing {self.uri}", "s3:PutObject")
         is_conflict = isinstance(exc, ConflictError)
         is_unmet = is_conflict or isinstance(exc, PreconditionFailedError) or _is_no_object(exc)
-        if not is_unmet and _is_refusal(exc):
+        if not is_unmet and exc.is_certain_refusal:
             raise S3Error(text) from exc
         try:
             found = self.read()
@@ -196,13 +194,6 @@ class StateStore:
 
 def _is_no_object(exc: StoreError) -> bool:
     return isinstance(exc, MissingError) and not isinstance(exc, MissingBucketError)
-
-
-def _is_refusal(exc: StoreError) -> bool:
-    """Whether S3 refused the first request; before a retry, an earlier one may have succeeded."""
-    is_never_done = isinstance(exc, (PermissionDeniedError, CredentialsError))
-    is_refused = 400 <= exc.status < 500 or is_never_done
-    return is_refused and exc.status != 408 and not exc.retries
 
 
 def pause(attempt: int) -> None:

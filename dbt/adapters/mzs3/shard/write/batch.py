@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.frames import observed, speculates
 from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.failures import CredentialsError, explained
+from dbt.adapters.mzs3.store.failures import explained
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, delete_many, map_concurrently
 from dbt.adapters.mzs3.text import followed_by
@@ -230,10 +230,7 @@ def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
         is_committed = _are_committed(store, files)
         if is_committed:
             return
-        # boto3 may lack keys for the second attempt of a request, whose first one is on its way.
-        lacks_keys = isinstance(exc.__cause__, CredentialsError)
-        may_arrive = lacks_keys or isinstance(exc, UnknownWriteError)
-        if is_committed is False and not may_arrive:
+        if is_committed is False and not isinstance(exc, UnknownWriteError):
             delete_many(store.prefix, [store.prefix.key(file.name) for file in files])
         raise
 
