@@ -1,1 +1,1 @@
-"""The rows of a query in logical types, in a canonical form and order, in parts."""
+"""The rows of a query: their logical types, canonical form, order, and parts."""

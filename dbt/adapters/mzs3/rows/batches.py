@@ -1,8 +1,8 @@
-"""How many rows Spark hands to Python at a time.
+"""The size of the batches of rows that Spark sends to Python.
 
-Spark bounds a batch in bytes by measuring all of its columns anew after every row, which takes
-longer than to send them. Narrow rows need no measuring: a limit on their number is bound enough.
-The query itself checks that rows are narrow, before the shuffle, and so before any is sent.
+To limit a batch in bytes, Spark measures all of its columns after every row, which takes longer
+than sending them. For narrow rows, a limit on their number is enough. The query itself checks,
+before the shuffle and thus before any row is sent, that rows are narrow.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.spark.sql import quote_literal
 
-WIDEST = 16 * 1024  # bytes of a narrow row
+WIDEST = 16 * 1024  # the most bytes of a narrow row
 WIDE_ROW = "wide row"
 """The cause of the ExecutorError that Spark raises for a row that is not narrow."""
 
-# So a batch of narrow rows has at most 64 MiB, as Spark's own bound has it.
+# With _ROWS rows, a batch of narrow rows has at most 64 MiB, Spark's own limit.
 _MAX_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ROWS = 4096
 _MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-_NOT_MEASURED = str(2**31 - 1)  # the one value at which Spark leaves the measuring out
+_NOT_MEASURED = str(2**31 - 1)  # the only value with which Spark does not measure
 _VARIABLE = (T.StringType, T.CharType, T.VarcharType, T.BinaryType)
-_COLUMN_BYTES = 16  # the most that a value of fixed width, or the place of another, takes
+_COLUMN_BYTES = 16  # the most bytes of a fixed-width value, or of another value's offset
 
 RestartReason = Literal["wide rows", "equal hashes", "rows computed anew"]
 _NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
 def only_if_narrow(value: str, schema: T.StructType) -> str:
-    """SQL for `value` of narrow rows; others fail the job with an ExecutorError, WIDE_ROW.
+    """SQL that returns `value`, but for a wide row fails the job with an ExecutorError, WIDE_ROW.
 
     The columns have names that need no quotes.
     """
@@ -50,9 +50,9 @@ def only_if_narrow(value: str, schema: T.StructType) -> str:
 
 @contextlib.contextmanager
 def unmeasured_batches(spark: SparkSession) -> Iterator[None]:
-    """In this block, Spark sends few rows to Python at a time, and does not measure them.
+    """Inside the block, Spark sends batches of at most _ROWS rows to Python without measuring.
 
-    A lower limit of the session on rows stays, as do settings that can't be changed.
+    A lower limit in the session stays, as do settings that can't be changed.
     """
     rows = int(spark.conf.get(_MAX_ROWS, None) or 0)
     fewer = str(min(rows, _ROWS) if rows > 0 else _ROWS)
@@ -62,13 +62,13 @@ def unmeasured_batches(spark: SparkSession) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """Whether no row is taken to be wide, and different rows to have different hashes."""
+    """Whether we assume that all rows are narrow, and that different rows have distinct hashes."""
 
     narrow_rows: bool = False
     distinct_hashes: bool = False
 
     def without(self, reason: RestartReason) -> Assumptions:
-        """The assumptions that remain after the query has begun again for this reason."""
+        """The assumptions for another attempt, after one was given up for this reason."""
         return Assumptions(
             narrow_rows=self.narrow_rows and reason != "wide rows",
             distinct_hashes=self.distinct_hashes and reason != "equal hashes",
@@ -79,10 +79,10 @@ NO_ASSUMPTIONS = Assumptions()
 
 
 def assumptions_for(schema: T.StructType, partition_by: Sequence[int]) -> Assumptions:
-    """All that may be assumed of rows of this schema.
+    """All assumptions that are possible for rows of this schema.
 
-    Nothing with nested values: their width is expensive to compute, and `[[1, 2], []]` and
-    `[[1], [2]]` have the same hash. Folders need a sort by more than a hash.
+    None for nested values: their width is expensive to compute, and `[[1, 2], []]` and
+    `[[1], [2]]` have the same hash. With `partition_by`, rows are not sorted by hash alone.
     """
     if any(isinstance(column.dataType, _NESTED) for column in schema.fields):
         return NO_ASSUMPTIONS

@@ -1,6 +1,6 @@
 """The columns of an export: their problems, their logical types, and their canonical form.
 
-Expressions are SQL: one that is built call by call takes Spark's driver longer than it runs.
+Expressions are SQL texts: building them from PySpark's functions takes longer than they run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dbt.adapters.mzs3.spark.sql import field_sql, message_name, text_sql
 from dbt.adapters.mzs3.types.calendar import DAY
 from dbt.adapters.mzs3.types.table import row_of, type_named
 
-# Of a type that Spark has: what PySpark says, and what a Spark Connect server says.
+# Conditions for a type that only Spark supports: from PySpark, and from a Spark Connect server.
 _NO_TYPE = ("CANNOT_PARSE_DATATYPE", "UNSUPPORTED_OPERATION")
 _PRECISE = re.compile(r"\btimestamp(?:_ntz|_ltz)?\([7-9]\)")
 INTERVALS = (T.YearMonthIntervalType, T.DayTimeIntervalType, T.CalendarIntervalType)
-_SECONDS = "decimal(19, 6)"  # of any bigint of microseconds
+_SECONDS = "decimal(19, 6)"  # holds any bigint of microseconds
 _LOGICAL: Mapping[str, Kind] = {
     "array": "list",
     "struct": "struct",
@@ -39,14 +39,14 @@ _LOGICAL: Mapping[str, Kind] = {
     "variant": "variant",
     "interval": "interval",
 }
-# Of a second's fraction, in PostgreSQL's times.
+# Digits of a second's fraction in PostgreSQL's times.
 _TIME_DIGITS = 6
-# Else a variant's instants, and so the files, would be different in another session.
+# Without it, timestamps in variants would depend on the session's time zone.
 _VARIANT_OPTIONS = "map('timeZone', 'UTC')"
 
 
 def interval_parts(value: str, kind: T.DataType) -> str:
-    """`struct<months int, days int, micros bigint>` of a value of one of INTERVALS; exact."""
+    """SQL of the exact `struct<months int, days int, micros bigint>` for one of INTERVALS."""
     if isinstance(kind, T.YearMonthIntervalType):
         return _parts(value, f"cast({value} AS interval month)", "0", "0")
     if isinstance(kind, T.DayTimeIntervalType):
@@ -59,9 +59,9 @@ def interval_parts(value: str, kind: T.DataType) -> str:
 
 
 def _calendar_parts(value: str) -> str:
-    """Parsed from `1 years -2 months 3 days 30 hours -4 minutes -5.678 seconds`.
+    """Parses the value's text: `1 years -2 months 3 days 30 hours -4 minutes -5.678 seconds`.
 
-    Parts that are zero are not in the text, which alone tells 24 hours from a day.
+    The text lacks parts that are zero. Only the text distinguishes 24 hours from a day.
     """
 
     def part(unit: str, sql_type: str = "bigint") -> str:
@@ -86,22 +86,21 @@ def _parts(value: str, months: str, days: str, micros: str) -> str:
 
 @dataclass(frozen=True)
 class NestedTransform:
-    """Applies `make` to values of the types that it `concerns`, also inside arrays and structs.
-
-    Values are SQL. One without such types stays as it is.
+    """Applies `make` to values of the types for which `concerns` is true, also inside arrays and
+    structs. Values are SQL; a value without such types stays as it is.
     """
 
     concerns: Callable[[T.DataType], bool]
     make: Callable[[str, T.DataType], str]
 
     def is_needed(self, kind: T.DataType) -> bool:
-        """Whether the type, or one inside it, is concerned."""
+        """Whether `concerns` is true for the type or one inside it."""
         if isinstance(kind, (T.ArrayType, T.StructType)):
             return any(self.is_needed(inner) for _, inner in parts_of(kind))
         return self.concerns(kind)
 
     def of(self, value: str, kind: T.DataType) -> str:
-        """The transformed value, which is of type `kind`; NULL stays NULL."""
+        """SQL of the transformed value, for a value of type `kind`; NULL stays NULL."""
         if not self.is_needed(kind):
             return value
         if isinstance(kind, T.ArrayType):
@@ -117,8 +116,8 @@ class NestedTransform:
 
 
 def _each(items: str, make: Callable[[str], str]) -> str:
-    """The array of what `make` returns for each item."""
-    # A name that no function around this one uses.
+    """SQL that applies `make` to each item of an array."""
+    # A name that no lambda around this one uses.
     item = next(name for name in map("item{}".format, count()) if name not in items)
     return f"transform({items}, {item} -> {make(item)})"
 
@@ -133,16 +132,16 @@ def _unless_null(value: str, then: str) -> str:
 
 
 def order_keys(schema: T.StructType) -> list[str]:
-    """Sort keys of `canonical_columns`: only rows that are the same in a file are equal by them.
+    """Sort keys for `canonical_columns`: rows with equal keys are identical in a file.
 
-    Spark takes -0.0 and 0.0 for equal, so floats have a second key that tells them apart. The
+    As -0.0 and 0.0 are equal for Spark, floats have a second key that distinguishes them. The
     columns have names that need no quotes.
     """
     return [SIGNED.of(field.name, field.dataType) for field in schema.fields]
 
 
 def _with_sign(value: str, kind: T.DataType) -> str:
-    # Only the text of a zero tells whether it is negative; the cast runs for zeros alone.
+    # Only the text of a zero shows its sign; the cast runs only for zeros.
     negative_zero = f"{value} = 0 AND startswith(cast({value} AS string), '-')"
     return _struct({"value": value, "is_negative_zero": negative_zero})
 
@@ -151,10 +150,10 @@ SIGNED = NestedTransform(lambda kind: isinstance(kind, (T.FloatType, T.DoubleTyp
 
 
 def queried_rows(spark: SparkSession, node: str, query: str) -> DataFrame:
-    """The query's rows, which nothing has computed yet.
+    """The query's rows, not computed yet.
 
-    Raises ConfigError for columns of types that Spark has and PySpark has not, all at once, and
-    SparkJobError for whatever else is wrong with the query.
+    Raises ConfigError with all columns of types that Spark supports and PySpark does not, and
+    SparkJobError for any other problem of the query.
     """
     try:
         frame = spark.sql(query)
@@ -167,13 +166,13 @@ def queried_rows(spark: SparkSession, node: str, query: str) -> DataFrame:
 
 
 def _precise_timestamps(spark: SparkSession, query: str, failure: Exception) -> list[str]:
-    """The columns with timestamps of more digits than six, if they are why the query failed."""
+    """The problems of timestamps with more than six digits, if the query failed for them."""
     if not isinstance(failure, PySparkException) or failure.getCondition() not in _NO_TYPE:
         return []
     try:
         columns = spark.sql(f"DESCRIBE QUERY {query}").collect()
     except SPARK_FAILURES:
-        return []  # the first failure is the one to tell
+        return []  # the caller reports the first failure
     return [
         f"column {message_name(name)} has the type {kind}, of which neither an export nor a shard "
         "can hold the digits behind the microsecond; select it as a string, or as the type "
@@ -184,12 +183,12 @@ def _precise_timestamps(spark: SparkSession, query: str, failure: Exception) -> 
 
 
 def exported_columns(schema: T.StructType) -> tuple[ExportedColumn, ...]:
-    """The columns of a query without problems, as workers need them."""
+    """The columns of a query, which has no problems, in the form for workers."""
     return tuple(ExportedColumn(f.name, _logical_type(f.dataType)) for f in schema.fields)
 
 
 def column_problems(schema: T.StructType, file_format: ExportFormat | None = None) -> list[str]:
-    """Everything in the columns that can't be exported, at all or in this format."""
+    """All problems of columns that can't be exported, at all or in this format."""
     if not schema.fields:
         return ["the query has no columns"]
     parts = [
@@ -203,24 +202,24 @@ def column_problems(schema: T.StructType, file_format: ExportFormat | None = Non
 
 
 def view_problems(schema: T.StructType) -> list[str]:
-    """The columns that would make a view that Spark can create, but not read."""
+    """The problems of columns with which Spark can create a view, but not read it."""
     names = schema.fieldNames()
     pairs = [(names[first], names[place]) for first, place in namesakes(names)]
     return [
         f"the query has {namesakes_text(first, second)}, so that the model's view can't be read; "
         "rename one"
         for first, second in pairs
-        # Spark creates no view with two names that are equal in lower case, unless case counts.
+        # Spark refuses a view with names that are equal in lower case, unless case counts.
         if first.lower() != second.lower() or first == second
     ]
 
 
 def canonical_columns(df: DataFrame) -> DataFrame:
-    """The same rows with columns c0, c1, …, in types that Spark can hash, sort and send.
+    """The same rows with columns c0, c1, …, in types that Spark can hash, sort and send to Python.
 
-    Equal values have equal bytes: texts lose their collation, and a map is the list of its
-    entries in the order of their keys. Other types are as `LogicalType` says; columns that are in
-    this form already stay plain references.
+    Equal values have equal bytes: texts lose their collation, and a map becomes the list of its
+    entries, sorted by key. See `LogicalType` for other types. Columns that already have this form
+    are not changed.
     """
     fields = df.schema.fields
     names = [f"c{i}" for i in range(len(fields))]
@@ -257,10 +256,10 @@ def _nested_types(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType
 
 
 def _problems(path: str, kind: T.DataType) -> Iterator[str]:
-    """What is wrong with the type itself, whatever is inside of it."""
+    """What is wrong with the type itself, apart from the types inside."""
     if isinstance(kind, T.StructType):
-        # Legal in a query if not in a table; Arrow refuses them, and Spark's own paths can't tell
-        # fields apart that differ in case alone.
+        # Namesakes are valid in a query, but not in a table; Arrow refuses them, and Spark's paths
+        # can't distinguish fields that differ only in case.
         names = kind.fieldNames()
         for first, place in namesakes(names):
             both = namesakes_text(names[first], names[place], "fields")
@@ -307,7 +306,7 @@ def _sorted_entries(value: str, kind: T.MapType) -> str:
     if not SIGNED.is_needed(kind.keyType):
         return f"sort_array({entries})"
 
-    # Keys of a file that Spark has not written may be both zeros.
+    # In a file from another program, a map may have both 0.0 and -0.0 as keys.
     def signed(entry: str) -> str:
         return _struct({"order": SIGNED.of(field_sql(entry, "key"), kind.keyType), "entry": entry})
 

@@ -1,4 +1,4 @@
-"""Packs narrow columns to be sent; `arrow.packed` unpacks them in workers, SQL in Spark."""
+"""Packs narrow columns for sending; `arrow.packed` unpacks them in workers, SQL in Spark."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dbt.adapters.mzs3.types.table import row_of
 
 
 def packed_columns(schema: T.StructType) -> tuple[list[str], tuple[PackedColumn, ...]]:
-    """SQL of the columns to send, and where in them the columns of the schema are.
+    """SQL of the columns to send, and the location of each of the schema's columns in them.
 
-    As many narrow types as fit share a `bigint`; decimals whose digits a `double` keeps are sent
-    as one. The columns have names that need no quotes.
+    Narrow columns share a `bigint`, as many as fit; decimals that a `double` can represent are
+    sent as `double`. The columns have names that need no quotes.
     """
     sent: list[str] = []
     columns: dict[str, PackedColumn] = {}
@@ -37,7 +37,7 @@ def packed_columns(schema: T.StructType) -> tuple[list[str], tuple[PackedColumn,
 
 
 def unpacked_columns(schema: T.StructType) -> list[str]:
-    """SQL of the columns of the schema, exactly as they were, from `packed_columns`."""
+    """SQL that restores the exact columns of the schema from `packed_columns`."""
     _, columns = packed_columns(schema)
     fields = zip(schema.fields, columns, strict=True)
     return [f"{_unpacked(f.name, f.dataType, column)} as {f.name}" for f, column in fields]
@@ -50,7 +50,7 @@ def _unpacked(name: str, kind: T.DataType, column: PackedColumn) -> str:
     if stored not in BITS:
         return f"cast({name} as {kind.simpleString()})"
     lane, width = f"b{column.sent}", BITS[stored]
-    # To the left end and back, which gives the sign to all bits above.
+    # Shifts the value to the left end and back, which extends its sign.
     value = f"shiftright(shiftleft({lane}, {63 - column.shift - width}), {64 - width})"
     if stored == pa.bool_():
         value = f"{value} <> 0"
@@ -62,7 +62,7 @@ def _unpacked(name: str, kind: T.DataType, column: PackedColumn) -> str:
 
 
 def _lanes(schema: T.StructType) -> list[dict[str, tuple[pa.DataType, int]]]:
-    """Columns that share a `bigint`, with their types and first bits; each has at least two."""
+    """The groups of two or more columns that share a `bigint`, with their types and first bits."""
     rows = ((field.name, row_of(field.dataType.typeName())) for field in schema.fields)
     narrow = [(name, row.sent) for name, row in rows if row.bits]
     lanes: list[dict[str, tuple[pa.DataType, int]]] = []

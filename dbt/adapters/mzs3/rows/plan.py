@@ -1,4 +1,4 @@
-"""The part of each row and the order in it: a function of the row alone."""
+"""Divides rows into sorted parts; a row's part and position depend only on the rows."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def in_parts(
     partition_by: Sequence[int] = (),
     assumed: Assumptions = NO_ASSUMPTIONS,
 ) -> DataFrame:
-    """The `canonical_columns` rows, hashed into `parts` partitions that are totally ordered.
+    """Rows in `canonical_columns`, hashed into `parts` partitions, each with a total order.
 
-    The part is the first column, the data columns follow. Part and order depend on the rows only,
-    not on the cluster, a task's attempt, or how Spark cuts its input. Rows are sorted by the hash
-    first, which keeps the sort on integers; the columns break its ties.
+    The part is the first column; the data columns follow. Part and order depend only on the rows,
+    not on the cluster, a task attempt, or how Spark splits its input. Rows are sorted by hash
+    first, which is fast as hashes are integers; the columns break ties.
 
     With `partition_by`, indexes of columns, the rows of a folder are adjacent in each part. A
-    folder takes as many neighbouring parts as its share of all rows, so a small one is one file,
-    and a large one is written in parallel.
+    folder gets a number of consecutive parts in proportion to its rows, so that a small folder is
+    one file, and a large one is written in parallel.
 
-    Assumptions make it faster. If rows are narrow, a wide one fails the job before the shuffle. If
-    hashes are distinct, the hash is the only sort key, and the second column, so that workers can
-    check the assumption; the others are `packed_columns`.
+    Assumptions make this faster. If rows are assumed to be narrow, a wide row fails the job before
+    the shuffle. If hashes are assumed to be distinct, rows are sorted only by hash, which is the
+    second column for workers to check that; the other columns are `packed_columns`.
     """
     schema = rows.schema
     names = schema.fieldNames()
@@ -53,7 +53,7 @@ def in_parts(
         part = only_if_narrow(part, schema)
     sent = packed_columns(schema)[0] if assumed.distinct_hashes else names
     spread = hashed.selectExpr(f"{part} as {PART_COLUMN}", HASH_COLUMN, *sent)
-    # A partition is one part, so it need not be a key of the sort.
+    # Each partition has one part, so the part need not be a sort key.
     apart = spread.repartitionById(parts, F.col(PART_COLUMN))
     if assumed.distinct_hashes:
         return apart.sortWithinPartitions(HASH_COLUMN)  # Spark sorts by one integer in linear time
@@ -62,15 +62,15 @@ def in_parts(
 
 
 def row_hash(schema: T.StructType) -> str:
-    """SQL of the hash by which a row has its part; columns have names that need no quotes."""
-    # Hashes skip NULLs: without their places, (1, NULL) would have the hash of (NULL, 1).
+    """SQL of the hash that determines a row's part; columns have names that need no quotes."""
+    # Hashes skip NULLs: without `isnull`, (1, NULL) would have the same hash as (NULL, 1).
     nulls = (f"isnull({name})" for name in schema.fieldNames())
     return f"xxhash64({', '.join([*order_keys(schema), *nulls])})"
 
 
 def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
-    """The rows with the first part of their folder, and its number of parts."""
-    # With no other column: Spark groups no rows that have one of type TIME.
+    """Adds the first part of each row's folder, and the folder's number of parts."""
+    # Without other columns, as Spark can't group rows with a column of type TIME.
     counted = rows.select(*folder).groupBy(*folder).agg(F.count(F.lit(1)).alias("_mz_rows"))
     total = F.sum("_mz_rows").over(Window.partitionBy())
     share = F.ceil(F.col("_mz_rows") * F.lit(parts) / total).cast("int")
@@ -82,7 +82,7 @@ def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
     return rows.join(spreads, match, "left").select(
         *rows.columns,
         F.pmod(F.xxhash64(*folder), F.lit(parts)).alias(_FIRST),
-        # A folder without a count, of a query whose rows differ from run to run, is one part.
+        # One part for a folder without a count: a query may return other rows each time.
         F.coalesce(F.col("_mz_share"), F.lit(1)).alias(_SPREAD),
     )
 
@@ -90,7 +90,7 @@ def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
 def is_ordered(spark: SparkSession, query: str) -> bool:
     """Whether the query has an ORDER BY at its top, without a LIMIT."""
     if not re.search(r"\border\b", query, re.IGNORECASE):
-        return False  # EXPLAIN takes a while
+        return False  # without EXPLAIN, which takes a while
     [plan] = spark.sql(f"EXPLAIN EXTENDED {query}").collect()
     parsed = str(plan[0]).split("== Analyzed Logical Plan ==")[0].splitlines()[1:]
     top = [line.lstrip("'") for line in parsed if not line.startswith((" ", ":", "+"))]

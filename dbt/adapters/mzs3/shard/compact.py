@@ -1,5 +1,5 @@
-"""Compaction: one batch in the place of many; files that no batch names are removed, and uploads
-that killed runs left open are aborted."""
+"""Compaction: merges batches into one, deletes files that no batch uses any more, and aborts
+uploads that killed runs left open."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from dbt.adapters.mzs3.text import moment_text
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """The batches `old` become one, in the columns of `schema`, sorted by some of them."""
+    """Merges the batches `old` into one, with the columns of `schema`, sorted by `sort_by`."""
 
     old: tuple[ShardBatch, ...]
     schema: Schema
@@ -46,7 +46,7 @@ class CompactionPlan:
 
     @property
     def since(self) -> int:
-        """The time of the new batch: readers as of earlier ones find nothing any more."""
+        """The time of the new batch: the shard can't be read as of earlier times any more."""
         return self.old[-1].moment
 
     @property
@@ -56,16 +56,16 @@ class CompactionPlan:
 
     @property
     def most_rows(self) -> int:
-        """An upper bound of the changes in the new batch."""
+        """An upper bound for the number of changes in the new batch."""
         there = sum(batch.additions - batch.retractions for batch in self.old)
         return min(there, self.rows)
 
 
 def compaction_plan(state: ShardState, request: CompactionRequest) -> CompactionPlan | None:
-    """What to do, or None if the shard is already as requested.
+    """The plan for a request, or None if the shard is already as requested.
 
-    All batches that end at or before the request's `since` are merged. Raises ShardError for a
-    time that the shard has not reached, ConfigError for a column that it does not have.
+    Merges all batches that end at or before the request's `since`. Raises ShardError for a time
+    that the shard has not reached, and ConfigError for a column that it does not have.
     """
     frontier = _frontier(state, request)
     old = tuple(batch for batch in state.batches if batch.moment <= frontier)
@@ -78,7 +78,7 @@ def compaction_plan(state: ShardState, request: CompactionRequest) -> Compaction
     encoding = request.encoding or last.encoding
     plan = CompactionPlan(old, schema, encoding, _sort_columns(schema, request, old))
     if len(old) > 1 or state.since < since:
-        return plan  # what one run has written may repeat rows
+        return plan  # even a single batch of a run may repeat rows
     [batch] = old
     as_planned = schema.id, encoding, tuple(column.tag for column in plan.sort_by)
     is_done = (batch.schema, batch.encoding, batch.sort_by) == as_planned or not batch.files
@@ -103,7 +103,7 @@ def _sort_columns(
     schema: Schema, request: CompactionRequest, old: tuple[ShardBatch, ...]
 ) -> tuple[Column, ...]:
     if request.sort_by is None:
-        # Only compactions sort from file to file, and what runs have added since is no choice.
+        # Only compactions set a batch's `sort_by`: the newest one has the order last requested.
         by_tag = {column.tag: column for column in schema.columns}
         newest = next((batch.sort_by for batch in reversed(old) if batch.sort_by), ())
         return tuple(by_tag[tag] for tag in newest if tag in by_tag)
@@ -113,7 +113,7 @@ def _sort_columns(
     return schema.named(request.sort_by)[0]
 
 
-# No run takes a week: a run that has an upload open for longer was killed.
+# No run takes a week: if an upload is open for longer, its run was killed.
 LONGEST_UPLOAD_MS = 7 * 24 * 60 * 60 * 1000
 
 _NEWEST = 1 << 62
@@ -121,10 +121,10 @@ _NEWEST = 1 << 62
 
 @dataclass(frozen=True)
 class Compacted:
-    """The result of a compaction: `new` replaces the batches `old`, or is None without any.
+    """The result of a compaction: the batch `new` replaced `old`; None if nothing was merged.
 
-    `state` is the shard's afterwards, `removed` are files that no batch names, `aborted` counts
-    uploads, and `problems` say which uploads could not be listed or aborted.
+    `state` is the shard's state afterwards, `removed` are the deleted files, `aborted` counts
+    aborted uploads, and `problems` say which uploads could not be listed or aborted.
     """
 
     old: tuple[ShardBatch, ...]
@@ -141,12 +141,12 @@ def compact_shard(
     request: CompactionRequest,
     cancelled: threading.Event | None = None,
 ) -> Compacted:
-    """Merge all batches up to a time; readers from that time on find the same rows as before.
+    """Merges all batches up to a time; readers as of that time or later get the same rows.
 
-    Concurrent runs lose no batch: they begin again. Files that no batch names, and uploads that
-    killed runs left open, are removed once they are so old that no reader or writer needs them.
-    Once `cancelled` is set, no Spark job finishes. Raises an Mzs3Error; the shard can then still
-    be read as before.
+    Concurrent runs lose no batch: they try again. Deletes files that no batch uses, and aborts
+    uploads of killed runs, when they are too old for readers or writers to need them. Once
+    `cancelled` is set, no Spark job finishes. Raises an Mzs3Error, after which the shard can be
+    read as before.
     """
     store = StateStore(open_store(shard.connection, shard.location), shard.location)
     before = store.existing()
@@ -177,7 +177,7 @@ def _merge_batches(
     writer: BatchWriter,
     parts: int | None,
 ) -> ShardBatch:
-    """Write the new batch and put it in the place of the old ones, if none was removed since."""
+    """Writes the new batch and commits it. Raises ShardError if files were deleted meanwhile."""
     sort_by = tuple(column.tag for column in plan.sort_by)
     new = ShardBatch(0, plan.old[-1].upper, plan.schema.id, plan.encoding, sort_by=sort_by)
     if plan.rows:
@@ -191,7 +191,7 @@ def _merge_batches(
                 f"another compaction removed files of {store.prefix.uri} in the meantime, "
                 "which may be those of this one, or the shard was reset; run it again"
             )
-        # From now on, not from when the work began, only earlier readers need the old files.
+        # The time of the commit, not of the begin: until now, new readers use the old files.
         return state.compacted(plan.old, new, store.now())
 
     with committing(store, new.files):
@@ -202,7 +202,7 @@ def _merge_batches(
 def compacted_rows(
     spark: SparkSession, shard: ShardLocation, plan: CompactionPlan, parts: int | None
 ) -> DataFrame:
-    """The consolidated rows as of `since`, partitioned as files are."""
+    """The consolidated rows as of the plan's `since`, with a partition for each part."""
     columns = plan.schema.columns
     names = [f"c{place}" for place in range(len(columns))]
     changes = changes_in(spark, shard, plan.old, columns)
@@ -219,7 +219,7 @@ def compacted_rows(
 
 
 def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
-    """Abort uploads older than `keep_ms` and a week; returns their number, and what failed."""
+    """Aborts uploads older than both `keep_ms` and a week. Returns their number and problems."""
     try:
         oldest = prefix.now() - max(keep_ms, LONGEST_UPLOAD_MS)
         old = list(prefix.uploads(prefix.key(BATCHES), begun_by=oldest))
@@ -231,17 +231,17 @@ def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
 
 
 def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedObject]]:
-    """Remove the files that no batch names, left by compactions and by runs that crashed.
+    """Deletes the files that no batch uses: those of compacted batches and of crashed runs.
 
     Returns the state afterwards, and the files. A file is kept for `keep_ms` after it was written
-    or, of a compacted batch, replaced, as readers may still use it. A run that is still writing
-    loses none that it commits: the state is changed before anything is removed, so that the run
-    begins again. Raises S3Error, ShardError.
+    and retired, as readers may still use it. The state is changed before anything is deleted, so
+    that a run which is still writing can't commit deleted files, but starts over. Raises S3Error
+    and ShardError.
     """
     prefix, state = store.prefix, store.existing().state
     named, retired = state.file_names, {file.name: file.at for file in state.retired}
     with explained(f"removing files of {prefix.uri}", "s3:ListBucket and s3:DeleteObject"):
-        # S3's clock is read in seconds: whoever keeps nothing means what is new as well.
+        # With `keep_ms` 0, newest files too: S3's clock has seconds, so `now` may be before them.
         oldest = prefix.now() - keep_ms if keep_ms else _NEWEST
         doomed = {}
         for found in prefix.objects(BATCHES):
@@ -252,7 +252,7 @@ def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedO
         if not doomed and not expired:
             return state, ()
         after = store.change(lambda state: state.swept({*expired, *doomed})).state
-        # What was committed between the two reads of the state is the shard's now.
+        # Another run may have committed some of the files before `change` read the state again.
         named = after.file_names
         removed = [found for name, found in doomed.items() if name not in named]
         for failed in delete_many(prefix, [found.key for found in removed]).values():

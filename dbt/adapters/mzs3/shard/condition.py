@@ -1,7 +1,7 @@
 """A condition on a shard's columns in SQL: which columns it names, and its simple parts.
 
-Spark parses and evaluates the condition. This module only finds parts so simple that a file's
-statistics can rule them out, and ignores whatever it does not surely understand.
+Spark parses and evaluates the condition. This module only finds simple parts, for which the
+statistics of files are enough to skip row groups, and ignores anything that may be ambiguous.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _TOKEN = re.compile(
     r"""\d+(?:\.\d+)?(?![\w.])      # a number, but for 1e5 and 5L
       | [^\W\d]\w*                  # a word
       | '[^']*' | `(?:[^`]|``)+`    # a text, a quoted name
-      | <=>|<=|>=|<>|!=|==|\S       # a sign, or a part of whatever it is""",
+      | <=>|<=|>=|<>|!=|==|\S       # an operator, or any other character""",
     re.VERBOSE,
 )
-# With these, Spark's settings or comments may make other tokens than ours.
+# Where these occur, Spark may see other tokens: they depend on settings, or begin comments.
 _NOT_READ = re.compile(r"""[\\"]|--|/\*""")
-# Texts, quoted names and comments by Spark's default settings: a query is in none of them.
+# Texts, quoted names and comments with Spark's default settings: none can contain a subquery.
 _NO_QUERY = re.compile(
     r"""(?<!\w)[rR](?:'[^']*'|"[^"]*") | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)+`
       | (--[^\n]* | /\*.*?\*/)""",
     re.VERBOSE | re.DOTALL,
 )
-# Each of the words may also be a column, which is then compared or stands alone.
+# Each word may also be the name of a column, followed by an operator or the closing bracket.
 _SUBQUERY = re.compile(
     r"\(\s*(?:select|from|with|values|table)\b"
     r"(?!\s*(?:[<>=),]|!=|(?:is|in|between|and|or)\b))",
@@ -51,7 +51,7 @@ _SIMPLE = [
     )
 ]
 _MIRRORED = str.maketrans("<>", "><")
-# Unquoted, these are no columns to Spark, or may be something else.
+# Without quotes, these words are not columns for Spark, or are ambiguous.
 _NO_COLUMN = frozenset(
     {
         *("true", "false", "null", "user", "current_user", "session_user", "current_date"),
@@ -66,8 +66,8 @@ Range = tuple[str | None, str | None]
 class Conjunct:
     """A part that has to be true: the column is in one of the ranges, or NULL if `is_null`.
 
-    `column` is its name as written in the condition. A range has SQL literals, both included, None
-    for no limit. It may be wider than the part itself, whose SQL is `sql`.
+    `sql` is the part itself, and `column` the name as written there. A range is two SQL literals,
+    both included, None for no limit; it may be wider than what the part allows.
     """
 
     sql: str
@@ -77,7 +77,7 @@ class Conjunct:
 
 
 def condition(value: Any) -> str:
-    """Check a condition as far as possible without Spark; raises ValueError."""
+    """Checks a condition as far as possible without Spark. Raises ValueError."""
     sql = text(value)
     if not sql.strip():
         raise ValueError("must be a condition on the shard's columns, not an empty text")
@@ -90,7 +90,7 @@ def condition(value: Any) -> str:
 
 
 def columns_in(sql: str, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns that a condition names, and maybe some more whose names are words of it."""
+    """The columns that a condition names, and maybe others whose names occur in its text."""
     words = folded(sql)
 
     def is_in(column: Column) -> bool:
@@ -101,7 +101,7 @@ def columns_in(sql: str, columns: Sequence[Column]) -> tuple[Column, ...]:
 
 
 def conjuncts(sql: str) -> list[Conjunct]:
-    """The simple ones of the parts that `AND` joins."""
+    """Those parts, joined by `AND`, that are simple."""
     return [] if _NOT_READ.search(sql) else [*_simple_parts(_TOKEN.findall(sql))]
 
 
@@ -121,7 +121,7 @@ def _simple_parts(tokens: Sequence[str]) -> Iterator[Conjunct]:
 
 
 def _is_in_brackets(tokens: Sequence[str]) -> bool:
-    """Whether the first bracket ends with the last token."""
+    """Whether the tokens are in one pair of brackets, from the first token to the last."""
     depth = 0
     for place, each in enumerate(tokens):
         depth += (each == "(") - (each == ")")
@@ -131,7 +131,7 @@ def _is_in_brackets(tokens: Sequence[str]) -> bool:
 
 
 def _split(tokens: Sequence[str]) -> list[list[str]]:
-    """The parts that `AND` joins outside of brackets; none if there is an `OR` or a `CASE`."""
+    """The parts joined by `AND` outside of brackets; none if there is an `OR` or a `CASE`."""
     parts: list[list[str]] = [[]]
     depth, is_between = 0, False
     for token in tokens:

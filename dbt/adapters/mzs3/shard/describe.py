@@ -1,4 +1,4 @@
-"""A shard in words: its columns, its batches, and their sizes."""
+"""Texts for users about a shard: its columns, its batches, and what was done to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.text import counted, moment_text
 
 
 def description_lines(uri: str, state: ShardState) -> Iterator[str]:
-    """Lines for people: the columns, the readable times and the batches of a shard."""
+    """Lines for users: the columns, the readable times and the batches of a shard."""
     rows = sum(batch.rows for batch in state.batches)
     size = sum(batch.bytes for batch in state.batches)
     yield f"{uri}: {_batches(len(state.batches))}, {counted(rows, 'change')}, {size} bytes"
@@ -46,7 +46,7 @@ def _files(files: Sequence[BatchFile] | Sequence[ListedObject]) -> str:
 
 
 def compaction_lines(uri: str, done: Compacted) -> Iterator[str]:
-    """Lines for people: what a compaction did."""
+    """Lines for users: what a compaction did."""
     since = f"readable as of {moment_text(done.state.since)} and later"
     if done.new is None:
         yield f"{uri}: no batches to compact; {since}"
@@ -63,7 +63,7 @@ def compaction_lines(uri: str, done: Compacted) -> Iterator[str]:
 
 
 def reset_line(uri: str, before: ShardState) -> str:
-    """A line for people: what a reset did to the shard that was there before."""
+    """A line for users: what a reset did to the shard, whose earlier state is `before`."""
     if before.is_unwritten:
         return f"{uri}: was reset before, and no run has written it since"
     files = [file for batch in before.batches for file in batch.files]

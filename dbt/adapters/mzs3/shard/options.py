@@ -47,7 +47,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 def _expressions(value: Any) -> dict[str, str]:
-    """SQL expressions by names; YAML's own numbers and booleans are expressions too."""
+    """SQL expressions by column; YAML's numbers and booleans are valid expressions too."""
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a mapping of columns to SQL expressions, not {value!r}")
     expressions = {}
@@ -62,7 +62,7 @@ def _expressions(value: Any) -> dict[str, str]:
 
 
 def column_names(value: Any) -> tuple[str, ...]:
-    """One name, or a list of different ones."""
+    """The names in a text or a list. Raises ValueError if two are equal."""
     listed = names(list(value) if isinstance(value, tuple) else value)
     if namesakes(listed):
         raise ValueError(f"has a column twice: {', '.join(listed)}")
@@ -70,7 +70,7 @@ def column_names(value: Any) -> tuple[str, ...]:
 
 
 def sort_problems(sort_by: Sequence[str], known: Collection[str]) -> list[str]:
-    """What is wrong with `sort_by` where a shard has the columns `known`."""
+    """What is wrong with `sort_by` for a shard with the columns `known`."""
     found = {folded(name) for name in known}
     return [
         f"sort_by has {name}, which the shard lacks; it has {', '.join(known)}"
@@ -102,7 +102,7 @@ def _types(value: Any) -> dict[str, Type]:
 
 
 def hours(value: Any) -> int:
-    """A time to keep something, given in hours, at most a year; in ms."""
+    """A duration in ms from a number of hours, at most a year."""
     return whole_number(0, 24 * 366)(value) * _HOUR_MS
 
 
@@ -111,9 +111,9 @@ def moment(value: Any) -> int | str:
     if value == LATEST:
         return LATEST
     if isinstance(value, str) and _DAY.fullmatch(value):
-        value = f"{value[:4]}-{value[4:6]}-{value[6:]}"  # Python 3.10 wants the hyphens
+        value = f"{value[:4]}-{value[4:6]}-{value[6:]}"  # Python 3.10 requires the hyphens
     if isinstance(value, str) and value.isdecimal():
-        value = int(value)  # what Jinja has made of a number
+        value = int(value)  # Jinja turns numbers into texts
     if isinstance(value, int) and not isinstance(value, bool):
         if value == 0 or value >= _LEAST_MS:
             return value
@@ -194,10 +194,10 @@ def parse_shard_options(
 
 @dataclass(frozen=True)
 class ShardSource:
-    """A source's declaration: a shard to read as of a time in ms since the epoch, or its last one.
+    """A source's declaration: a shard, read as of a time in ms since the epoch, or its latest.
 
-    `columns` are the names of those to read; none is all. Without a `file_format`, Spark's own
-    default holds.
+    `columns` are the names of the columns to read; all if empty. Without a `file_format`, Spark's
+    default is used.
     """
 
     name: str
@@ -223,7 +223,7 @@ class ShardSource:
     columns: tuple[str, ...] = ()
 
     def problems(self, given: Mapping[str, Any]) -> Iterator[str]:
-        """What is missing, or another type."""
+        """A missing location, and a wrong type."""
         if given.get("type") != TYPE:
             yield f"type must be {TYPE}, not {given.get('type')!r}"
         if "location" not in given:
@@ -252,9 +252,9 @@ def parse_shard_source(
 class CompactionRequest:
     """Which batches are merged, and how the new one is written; sizes in bytes.
 
-    `since` is a time in ms since the epoch, `latest`, or None for the shard's. None for `encoding`
-    is the encoding of the newest merged batch, and for `sort_by` the order of the newest sorted
-    one. Files that no batch names are kept for `keep_ms`.
+    `since` is a time in ms since the epoch, `latest`, or None for the shard's own `since`. Without
+    an `encoding`, the new batch has that of the newest merged batch; without `sort_by`, the order
+    of the newest sorted batch. Files that no batch uses are kept for `keep_ms`.
     """
 
     since: int | str | None = option(moment, None)
@@ -266,11 +266,11 @@ class CompactionRequest:
 
     @property
     def sizes(self) -> UploadSizes:
-        """Those of uploads."""
+        """The sizes of uploads."""
         return replace(SIZES, max_file_size=self.max_file_size)
 
     def problems(self, _: Mapping[str, Any]) -> Iterator[str]:
-        """What S3 would not take."""
+        """Sizes that S3 would not accept."""
         for problem in self.sizes.problems({}):
             yield problem.removesuffix(", or raise part_size")  # which is no option here
 

@@ -1,4 +1,4 @@
-"""A shard's rows in Spark: summed changes, their parts, and the wire form that Python gets."""
+"""A shard's rows in Spark: summing changes, cutting them into parts, and the wire form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.types.calendar import DAY, HOUR, SECOND
 
 DIFF = "d"
-# A row is repeated in three steps, each of so many copies at most.
+# A row is repeated in three steps, of at most this many copies each.
 STEP = 1 << 10
 _ANY_PARTITIONS = 1 << 30
 
@@ -36,7 +36,7 @@ _WITHOUT_SIGN = NestedTransform(
 
 
 def additions(rows: DataFrame) -> DataFrame:
-    """Each row as an addition."""
+    """The rows, each as a change that adds it once."""
     return rows.withColumn(DIFF, F.lit(1).cast("bigint"))
 
 
@@ -46,7 +46,7 @@ def column_types(rows: DataFrame) -> Mapping[str, T.DataType]:
 
 
 def consolidate(changes: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Each distinct row of these columns with the sum of its `d`, if not 0; -0.0 is not 0.0."""
+    """The distinct rows, each with the sum of its `d`, if that is not 0; -0.0 differs from 0.0."""
     kinds = column_types(changes)
     keys = [f"{SIGNED.of(name, kinds[name])} AS {name}" for name in names]
     summed = changes.selectExpr(*keys, DIFF).groupBy(*names).agg(F.sum(DIFF).alias(DIFF))
@@ -56,7 +56,7 @@ def consolidate(changes: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def repeat_rows(rows: DataFrame) -> DataFrame:
-    """Each row `d` times, without `d`; Spark holds some thousand copies of a row at a time.
+    """Each row `d` times, without `d`; at most a few thousand copies are in memory at a time.
 
     The query fails for a negative `d`: the row was retracted more often than added.
     """
@@ -78,30 +78,30 @@ def repeat_rows(rows: DataFrame) -> DataFrame:
 
 
 def _slices(size: int) -> Column:
-    """Numbers that add up to `d`, each at most `size`: one of 0 if it is 0."""
+    """An array of numbers that add up to `d`, each at most `size`; `[0]` if `d` is 0."""
     last = F.greatest(F.col(DIFF) - 1, F.lit(0))
     starts = F.sequence(F.lit(0).cast("bigint"), last, F.lit(size).cast("bigint"))
     return F.transform(starts, lambda start: F.least(F.col(DIFF) - start, F.lit(size)))
 
 
 def _exploded(rows: DataFrame, numbers: Column) -> DataFrame:
-    """A row for each of the numbers, which is its `d`."""
+    """A copy of each row for each of its `numbers`, which becomes the copy's `d`."""
     others = [F.col(quote_identifier(name)) for name in rows.columns if name != DIFF]
     return rows.select(*others, F.explode(numbers).alias(DIFF))
 
 
-# A task writes this in seconds; smaller files would slow readers down.
+# A task writes this many rows in seconds; smaller files would slow readers down.
 ROWS_OF_A_PART = 100_000
 BYTES_OF_A_PART = 32 << 20  # in files
 
-# For each part the plan has a comparison, and one row holds SAMPLES_OF_A_PART keys.
+# The plan has a comparison for each part, and one row holds SAMPLES_OF_A_PART keys of each.
 MOST_PARTS_OF_A_RUN = 256
 SAMPLES_OF_A_PART = 100
 _BOUNDS = "_mz_bounds"
 
 
 def part_count(rows: int, batches: Sequence[ShardBatch], most: int) -> int:
-    """How many parts to cut rows into, at most `most`, if they are as large as those of the
+    """How many parts to cut rows into, at most `most`; rows have the average size of those in the
     batches."""
     return max(1, min(most, rows // _rows_of_a_part(batches)))
 
@@ -115,10 +115,10 @@ def _rows_of_a_part(batches: Sequence[ShardBatch]) -> int:
 def parts_of_changes(
     changes: DataFrame, keys: Sequence[str], asked: int | None, batches: Sequence[ShardBatch]
 ) -> DataFrame:
-    """Changes `t`, `d`, c0, c1, … in parts, as of `in_parts`, sorted by the keys and all columns.
+    """Changes `t`, `d`, c0, c1, … in parts, like `in_parts`, sorted by the keys and all columns.
 
-    Sorted so, a retracted row mostly stands beside the one that replaces it, and values that they
-    share compress. Where the number of parts is not `asked` for, Spark counts the changes first.
+    In this order, a retracted row is mostly next to the row that replaces it, and the values that
+    both share compress well. If no number of parts is `asked` for, Spark counts the changes first.
     """
     _, _, *columns = changes.columns
     if asked:
@@ -128,29 +128,28 @@ def parts_of_changes(
     # lost, Spark would recompute its part, and the model could give other rows then.
     most = default_parallelism(changes.sparkSession)
     schema = changes.schema
-    # By a hash of all columns: else Spark would drop columns that the count does not need, and
-    # shuffle twice.
+    # By a hash of all columns, so that Spark can't prune columns for the count and shuffle twice.
     shuffled = changes.repartition(most, F.expr(row_hash(schema)))
     count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
-    # The hash of `in_parts`: the same number of parts gives the same files.
+    # The same hash as in `in_parts`: with the same number of parts, the files are the same.
     part = F.pmod(F.expr(row_hash(schema)), parts).cast("int")
     spread_rows = shuffled.select(part.alias(PART_COLUMN), "*")
     return sort_parts(spread_rows.repartitionById(most, F.col(PART_COLUMN)), [*keys, *columns])
 
 
 def sort_parts(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The rows of `in_parts`, each part sorted by these columns first."""
+    """The rows of `in_parts`, each part sorted by these columns first, then by all others."""
     schema = T.StructType([field for field in parts.schema if field.name != PART_COLUMN])
-    # Ties of a key that is sorted by already need no second look.
+    # A column that is among the keys need not be sorted by again.
     order = [F.expr(key) for key in order_keys(schema) if key not in keys]
     return parts.sortWithinPartitions(*keys, *order)
 
 
 def sort_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
-    """The rows in at most `parts` partitions, as of `in_parts`, in a total order across them.
+    """The rows in at most `parts` partitions, like `in_parts`, in a total order across partitions.
 
-    Rows of one key are in one part. The keys of the `sample` decide where parts begin.
+    Rows with equal keys are in one part. The keys in `sample` determine where parts begin.
     """
     part = _part_of(F.struct(*keys), 0, parts - 1)
     bounds = F.broadcast(_bounds(sample, keys, parts))
@@ -172,11 +171,11 @@ def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
 
 
 def _part_of(key: Column, low: int, high: int) -> Column:
-    """The number of bounds up to the key, which is from `low` to `high`, by binary search."""
+    """How many bounds are not above the key: from `low` to `high`, found by binary search."""
     if low == high:
         return F.lit(low)
     middle = (low + high) // 2
-    # A bound that is missing, as there are fewer, counts as above every key.
+    # There may be fewer bounds: a missing one counts as above every key.
     is_below = F.coalesce(key < F.get(_BOUNDS, F.lit(middle)), F.lit(True))
     return F.when(is_below, _part_of(key, low, middle)).otherwise(_part_of(key, middle + 1, high))
 
@@ -187,18 +186,18 @@ _NANOS = 1_000_000_000  # in a second
 
 
 def wire_spark_type(kind: Type) -> T.DataType:
-    """The Spark type of the type's wire form."""
+    """The Spark type in which the shard's type crosses to Python and back."""
     return from_arrow_type(wire_type(kind), prefer_timestamp_ntz=True)
 
 
 def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -> Column:
-    """Canonical values, now of `data_type`, in wire form; `name` is the column's to its users.
+    """Converts canonical values from `data_type` to wire form; `name` is for error messages.
 
-    A text that is no UUID, or a number that an unsigned type does not have, fails the query.
+    The query fails for a text that is not a UUID, and a number out of an unsigned type's range.
     """
     if not kind.holds(("time", "uuid", *LARGEST)):
         wire = wire_spark_type(kind)
-        # A cast is some calls to Spark's driver.
+        # Adding a cast takes some calls to Spark's driver.
         return column if data_type == wire else column.cast(wire)
     if isinstance(data_type, T.TimeType):
         return (column.cast("decimal(20, 9)") * _NANOS).cast("bigint")
@@ -233,7 +232,7 @@ def _uuid_bytes(text: Column, name: str) -> Column:
 
 
 def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[str]) -> DataFrame:
-    """The columns, called `names` in `rows`, in the types and under the names of users."""
+    """Converts columns in wire form, called `names` in `rows`, to users' types and names."""
     kinds = [column.kind for column in columns]
     if any(kind.holds(("time",)) for kind in kinds):
         # Spark's own functions make times only where `spark.sql.timeType.enabled` is set.
@@ -245,7 +244,7 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
 
 
 def in_users_types(columns: Sequence[ShardColumn], names: Sequence[str]) -> list[Column]:
-    """The columns as of `from_wire`; times have to be of Spark's own type already."""
+    """Expressions for the result of `from_wire`; times already have Spark's own type."""
     return [
         _restored(F.col(name), T.DataType.fromDDL(column.spark_sql), column.kind).alias(
             column.name
@@ -290,6 +289,6 @@ def _interval(parts: Column, data_type: T.DataType) -> Column:
         days = (days + whole_days).cast("int")
         return F.make_dt_interval(days, hours, F.lit(0), seconds).cast(data_type)
     zero, half = F.lit(0), (whole_days * 12).cast("int")
-    # An int holds fewer hours than 64 bits of microseconds may come to, so they come in halves.
+    # The hours in 64 bits of microseconds may not fit into one int, so they are added in halves.
     first = F.make_interval(zero, months, zero, days, hours + half, zero, seconds)
     return first + F.make_interval(zero, zero, zero, zero, half)

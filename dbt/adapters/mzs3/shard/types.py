@@ -1,4 +1,4 @@
-"""Columns of shards, and their types: in texts, in files and on the wire."""
+"""Columns of shards, and their types: as texts, in files, and between Spark and Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCH_ENCODINGS: tuple[BatchEncoding, ...] = get_args(BatchEncoding)
 
 @dataclass(frozen=True)
 class Scalar:
-    """A type without types inside: in Arrow, on the wire and in files, and in a `Datum`."""
+    """A type without inner types: in Arrow from Spark, in files, and as a field of `Datum`."""
 
     wire: pa.DataType
     storage: pa.DataType
@@ -27,10 +27,10 @@ class Scalar:
 
 
 INTERVAL_PARTS = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())])
-# Large enough for 64 bits without a sign.
+# Holds every unsigned number of 64 bits.
 _UNSIGNED = pa.decimal128(20, 0)
 
-# (Materialize's design "Self Describing Persist Batches", section Columnar Encodings.)
+# From Materialize's design "Self Describing Persist Batches", section Columnar Encodings.
 SCALARS: Mapping[str, Scalar] = {
     "boolean": Scalar(pa.bool_(), pa.bool_(), "bool"),
     "tinyint": Scalar(pa.int8(), pa.int8(), "int32"),
@@ -39,7 +39,7 @@ SCALARS: Mapping[str, Scalar] = {
     "bigint": Scalar(pa.int64(), pa.int64(), "int64"),
     "uint4": Scalar(pa.int64(), pa.uint32(), "uint64"),
     "uint8": Scalar(_UNSIGNED, pa.uint64(), "uint64"),
-    # Zeros of both signs are one value to a comparison, and two to whoever reads the bytes.
+    # 0.0 and -0.0 compare as equal, but have different bytes.
     "real": Scalar(pa.float32(), pa.float32(), "float"),
     "double": Scalar(pa.float64(), pa.float64(), "double"),
     "text": Scalar(pa.string(), pa.string(), "string"),
@@ -48,20 +48,20 @@ SCALARS: Mapping[str, Scalar] = {
     "date": Scalar(pa.date32(), pa.int32(), "date"),
     "timestamp": Scalar(pa.timestamp("us"), pa.int64(), "timestamp"),
     "timestamptz": Scalar(pa.timestamp("us", "UTC"), pa.int64(), "timestamp"),
-    # Nanoseconds since midnight, as Spark can't group or cast its own type; in files, seconds and
-    # nanoseconds, each 32 bits, big-endian.
+    # Nanoseconds since midnight, as Spark can't group or cast its own time type; in files, seconds
+    # and nanoseconds of 32 bits each, big-endian.
     "time": Scalar(pa.int64(), pa.binary(8), "time"),
-    # Months, days and microseconds, big-endian, each with the bit of its sign turned over.
+    # In files, months, days and microseconds, big-endian, each with its sign bit flipped.
     "interval": Scalar(INTERVAL_PARTS, pa.binary(16), "interval"),
-    # The JSON text in a message `Datum`.
+    # In files, a message `Datum` with the JSON text.
     "jsonb": Scalar(pa.string(), pa.binary(), "json"),
     "uuid": Scalar(pa.binary(), pa.binary(16), "bytes"),
     # Milliseconds since 1970-01-01.
     "mz_timestamp": Scalar(_UNSIGNED, pa.uint64(), "uint64"),
 }
 
-# The names of a record's fields in files; None: their places, as users may rename fields, or take
-# their names for sensitive.
+# The names of a record's fields in files. None: their positions, as users may rename fields, or
+# consider the names sensitive.
 RECORDS: Mapping[str, tuple[str, ...] | None] = {
     "record": None,
     "array": ("elements", "dimensions"),
@@ -73,19 +73,19 @@ RECORDS: Mapping[str, tuple[str, ...] | None] = {
 }
 LISTS = ("list", "int2vector")
 LARGEST = {"uint4": 2**32 - 1, "uint8": 2**64 - 1, "mz_timestamp": 2**64 - 1}
-"""Of the types without a sign, whose wire forms have more numbers than they do."""
+"""The largest values of unsigned types, whose wire forms can hold larger ones."""
 CONTAINERS = (*LISTS, "map", *RECORDS)
-# How many types are inside; a record has any number.
+# The number of inner types; a record may have any number.
 _CHILDREN = {"map": 2, **dict.fromkeys(LISTS, 1)}
 _CHILDREN |= {name: len(fields) for name, fields in RECORDS.items() if fields is not None}
 
 
 @dataclass(frozen=True)
 class Type:
-    """A name of the table of types, and the types inside; raises ValueError if it is not valid.
+    """A type of a shard's column, by name, with its inner types. Raises ValueError if not valid.
 
-    `children`: of a list its element, of a map its key and value, of a record its fields in order,
-    which have no names here. Of a numeric, `precision` and `scale` count decimal digits.
+    `children` are a list's element, a map's key and value, or a record's fields in order, which
+    have no names here. `precision` and `scale` are a numeric's, in decimal digits.
     """
 
     name: str
@@ -117,15 +117,15 @@ class Type:
 
     @property
     def element(self) -> Type:
-        """What a list has; a map has records of keys and values."""
+        """The type of a list's elements; of a map's entries, which are records (key, value)."""
         return Type("record", self.children) if self.name == "map" else self.children[0]
 
     def holds(self, names: Container[str]) -> bool:
-        """Whether its name, or that of a type inside, is one of these."""
+        """Whether the name of this type or of an inner type is one of these."""
         return self.name in names or any(child.holds(names) for child in self.children)
 
     def as_json(self) -> Any:
-        """Plain values that `type_from_json` reads back: a name, or a mapping."""
+        """The type as a name or a mapping, for `type_from_json`."""
         if self.name == "numeric":
             return {"type": self.name, "precision": self.precision, "scale": self.scale}
         if self.name in SCALARS:
@@ -134,7 +134,7 @@ class Type:
 
 
 def type_from_json(value: Any) -> Type:
-    """The type that `as_json` wrote; raises ValueError for anything else."""
+    """The type in the result of `as_json`. Raises ValueError for anything else."""
     if isinstance(value, str):
         return Type(value)
     if not isinstance(value, Mapping) or "type" not in value:
@@ -156,18 +156,18 @@ MZ_ACL_ITEM = Type("mz_acl_item", (TEXT, TEXT, UINT8))
 
 
 def array_of(element: Type) -> Type:
-    """PostgreSQL's arrays: elements in row-major order, and each dimension's bound and length."""
+    """PostgreSQL's array: its elements in row-major order, and the dimensions."""
     dimension = Type("array_dimension", (BIGINT, UINT8))
     return Type("array", (Type("list", (element,)), Type("list", (dimension,))))
 
 
 def range_of(bound: Type) -> Type:
-    """Ranges: a bound that is NULL is infinite, and a range with neither is empty."""
+    """The type of ranges: a bound with the value NULL is infinite; no bounds, an empty range."""
     end = Type("range_bound", (BOOLEAN, bound))
     return Type("range", (end, end))
 
 
-# By name, the other types that hold every value exactly: of a double, 53 bits are digits.
+# The other types that can hold all values of a type exactly; a double has 53 bits for digits.
 _WIDER = {
     "tinyint": ("smallint", "integer", "bigint", "real", "double"),
     "smallint": ("integer", "bigint", "real", "double"),
@@ -179,7 +179,7 @@ _INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 19}
 
 
 def is_wider(target: Type, kind: Type) -> bool:
-    """Whether `target` has every value of `kind`, exactly; keys of maps stay what they are."""
+    """Whether `target` can hold all values of `kind` exactly; types of map keys must be equal."""
     if target == kind:
         return True
     if target.name == "numeric":
@@ -196,16 +196,16 @@ def is_wider(target: Type, kind: Type) -> bool:
     )
 
 
-# Not in the quoted name of a field.
+# Captures the word `timestamp`, but not inside a quoted name.
 _INSTANT = re.compile(r"`(?:[^`]|``)*`|\b(timestamp)\b")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as users see it, and the tag by which files know it.
+    """A column as users see it, and the tag that identifies it in files.
 
-    `spark` is the type, in DDL, in which it is read. `default` is its value in batches that are
-    older than it, a message `Datum`; empty for NULL.
+    `spark` is the type in Spark, as DDL. `default` is the value in batches from before the column
+    was added: a message `Datum`, empty for NULL.
     """
 
     tag: int
@@ -216,18 +216,18 @@ class Column:
 
     @property
     def spark_sql(self) -> str:
-        """`spark` for SQL: an instant is one whatever `spark.sql.timestampType` makes of the word
-        `timestamp`."""
+        """`spark` with `timestamp_ltz` for `timestamp`, whose meaning in SQL depends on
+        `spark.sql.timestampType`."""
         return _INSTANT.sub(lambda found: f"{found[0]}_ltz" if found[1] else found[0], self.spark)
 
 
 EXTENSION_KEY = b"ARROW:extension:name"
 TIMES = {"time": pa.time64("ns")}
-"""The type of times in the form that Spark takes from Python as its own."""
+"""The Arrow type that Spark accepts from Python as its own time type."""
 
 
 def storage_field(name: str, kind: Type, *, nullable: bool = True) -> pa.Field:
-    """The field of a file, with its extension name; so have the fields inside."""
+    """The field of a file; it and the fields inside have their extension names."""
     metadata = {EXTENSION_KEY: extension_name(kind).encode()}
     return pa.field(name, storage_type(kind), nullable=nullable, metadata=metadata)
 
@@ -255,9 +255,9 @@ def storage_type(kind: Type) -> pa.DataType:
 
 
 def wire_type(kind: Type, other: Mapping[str, pa.DataType] = MappingProxyType({})) -> pa.DataType:
-    """The Arrow type in which values cross between Spark and Python; of some types, an `other`.
+    """The Arrow type of values between Spark and Python; `other` overrides it for some types.
 
-    A record is a struct whose fields are named by place; a map is a list of such structs.
+    A record is a struct whose fields are named by position; a map is a list of such structs.
     """
     if kind.name == "numeric":
         return pa.decimal128(kind.precision, kind.scale)
@@ -272,7 +272,7 @@ def wire_type(kind: Type, other: Mapping[str, pa.DataType] = MappingProxyType({}
 NUMERIC_STORAGE = pa.struct(
     [storage_field("lossy", Type("double")), storage_field("actual", Type("bytea"))]
 )
-"""Of a numeric: the double next to it, and its digits."""
+"""A numeric in files: the nearest double, and its exact digits."""
 
 
 _NAME = re.compile(r"\s*(?:numeric\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)|(\w+))")
@@ -289,7 +289,7 @@ def parse_type(text: str) -> Type:
 
 
 def _type_at(text: str, place: int) -> tuple[Type, int]:
-    """The type that begins there, and where it ends."""
+    """The type that begins at `place`, and where it ends."""
     found = _NAME.match(text, place)
     if found is None:
         raise ValueError(f"has no type at {text[place:]!r}, in {text!r}")

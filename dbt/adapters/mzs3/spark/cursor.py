@@ -1,4 +1,4 @@
-"""A Spark session as a connection and cursors of DB-API, for dbt."""
+"""A Spark session as a DB-API connection with cursors, for dbt."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SessionConnection:
         return SessionCursor(self)
 
     def cancel(self) -> None:
-        """Interrupt the work of this connection, and refuse what starts later; thread-safe."""
+        """Interrupts this connection's statements, and refuses later ones; thread-safe."""
         self.cancelled.set()
         self.session.interruptAll()
 
@@ -45,7 +45,7 @@ class SessionConnection:
             raise SparkJobError(CANCELLED)
 
     def close(self) -> None:
-        """Give the session back; safe to repeat."""
+        """Closes the session; safe to repeat."""
         engine.close(self.session)
 
     def rollback(self) -> None:
@@ -63,9 +63,9 @@ class SessionCursor:
         """The statement's verb if it writes rows, such as `INSERT`, else None."""
 
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
-        """Run a command, or plan a query, which runs when its rows are fetched.
+        """Runs a command, or plans a query, which runs when its rows are fetched.
 
-        Each `%s` is a binding, which Spark gets as a value and never as SQL.
+        Each `%s` stands for a binding, which Spark receives as a value, not as SQL.
         """
         with self._readable_failures():
             self._rows = None
@@ -81,14 +81,14 @@ class SessionCursor:
         return rows
 
     def fetchmany(self, size: int) -> list[Row]:
-        """The next rows, `size` at most; Spark computes no more than these for the first call."""
+        """The next rows, at most `size`. For the first call, Spark only computes these rows."""
         rows = self._fetched(size)
         self._rows = rows[size:]
         return rows[:size]
 
     @property
     def description(self) -> list[tuple[str, Any, None, None, None, None, bool]]:
-        """DB-API's description of the columns: name, type and nullability; empty at first."""
+        """The columns as in DB-API: name, type and nullability; empty before a statement."""
         return [
             (column.name, column.dataType.simpleString(), None, None, None, None, column.nullable)
             for column in (self._frame.schema.fields if self._frame is not None else [])
@@ -96,7 +96,7 @@ class SessionCursor:
 
     @property
     def rows_affected(self) -> int | None:
-        """How many rows the statement wrote; None if that is not known. Runs nothing."""
+        """How many rows the statement wrote; None if that is unknown. Runs no Spark job."""
         if self._frame is None or self.verb is None:
             return None
         for name in _DML_COUNTS:

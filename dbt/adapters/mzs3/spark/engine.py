@@ -1,4 +1,4 @@
-"""Where Spark runs: in this process, or behind a Spark Connect server; and all that differs."""
+"""Functions that differ between Spark in this process and Spark on a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.spark.tables import arrow_frame
 if TYPE_CHECKING:
     from pyspark import StatusTracker
 
-# A server logs a plan whose analysis it finds in its cache, at DEBUG, with the functions in it.
+# With this cache, a server logs plans that are in it at DEBUG, including Python functions.
 _PLAN_CACHE = "spark.connect.session.planCache.enabled"
 
 
@@ -30,13 +30,13 @@ def open_session(
     executor_timeout: int,
     folder: Path | None = None,
 ) -> SparkSession:
-    """A session of its own, with those parameters that can be set at run time.
+    """Opens a new session, and sets those parameters that can be set at run time.
 
-    `server` is the `sc://` URL of a Spark Connect server; without one, Spark is in this process,
-    and keeps its tables below `folder`, or the current directory, unless the parameters say where.
-    Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit. Raises
-    SparkJobError when Spark can't start or runs with other settings, or the server does not
-    answer.
+    `server` is the `sc://` URL of a Spark Connect server; without it, Spark runs in this process,
+    with its tables below `folder` (by default the current directory), unless the parameters have
+    another place. Jobs that wait for an executor for `executor_timeout` seconds fail; 0 is no
+    limit. Raises SparkJobError if Spark can't start or runs with other settings, or the server
+    does not respond.
     """
     if server is None:
         remote.allow_local_spark()
@@ -45,21 +45,21 @@ def open_session(
 
 
 def is_remote(spark: SparkSession | DataFrame) -> bool:
-    """Whether Spark is behind a Spark Connect server."""
+    """Whether Spark runs on a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def close(session: SparkSession) -> None:
-    """Gives back what the session holds; safe to repeat. Spark in this process may then end for
-    other settings, and a server drops the session."""
+    """Closes the session; safe to repeat. Afterwards, Spark in this process may be ended to start
+    with other settings; a server drops the session."""
     (remote.close if is_remote(session) else java.release)(session)
 
 
 def keep_plans_secret(session: SparkSession) -> None:
-    """Keeps the functions in the session's plans out of all logs from now on: those of our tasks
-    have the keys of a connection in them. Raises SparkJobError."""
+    """Keeps Python functions in the session's plans out of all logs from now on: the functions of
+    our tasks contain the keys of a connection. Raises SparkJobError."""
     if not is_remote(session):
-        return  # whose logs have none
+        return  # Spark in this process does not log these functions
     try:
         if session.conf.isModifiable(_PLAN_CACHE):
             session.conf.set(_PLAN_CACHE, "false")
@@ -68,26 +68,26 @@ def keep_plans_secret(session: SparkSession) -> None:
 
 
 def driver_address(session: SparkSession) -> tuple[str, str] | None:
-    """The host under which workers reach this process, and the one to which it binds; None where
-    they may not reach it."""
+    """The host at which workers can reach this process, and the host to which it binds; None if
+    workers may be unable to reach it."""
     host = None if is_remote(session) else session.conf.get("spark.driver.host", None)
     return (host, session.conf.get("spark.driver.bindAddress", host) or host) if host else None
 
 
 def tasks(session: SparkSession) -> tuple[int, int] | None:
-    """How many tasks of the session's work have ended, and how many there are so far; None where
-    Spark does not report that."""
+    """How many tasks of the session's running jobs have ended, and how many there are so far; None
+    if Spark does not report that."""
     return remote.tasks_of(session) if is_remote(session) else None
 
 
 def status_tracker(session: SparkSession) -> StatusTracker | None:
-    """What Spark's scheduler reports of stages; None where it is in another process."""
+    """Spark's StatusTracker, with the progress of stages; None if Spark is in another process."""
     return None if is_remote(session) else session.sparkContext.statusTracker()
 
 
 def rows_written(command: DataFrame) -> int | None:
-    """How many rows a command has written to files; None if Spark does not report that. Runs
-    nothing."""
+    """How many rows a command has written to files; None if Spark does not report that. Runs no
+    Spark job."""
     if is_remote(command):
         return None
     try:
@@ -100,7 +100,7 @@ def rows_written(command: DataFrame) -> int | None:
 
 def default_parallelism(session: SparkSession) -> int:
     """How many tasks the cluster runs at once, as far as Spark knows."""
-    if is_remote(session):  # the one row of a range is in its last partition
+    if is_remote(session):  # `range` has this many partitions, and its only row is in the last one
         [row] = session.range(1).select(F.spark_partition_id()).collect()
         return int(row[0]) + 1
     given = session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
@@ -108,12 +108,12 @@ def default_parallelism(session: SparkSession) -> int:
 
 
 def write_parquet(session: SparkSession, folder: str, rows: pa.Table) -> None:
-    """Writes few rows as Parquet, in a new folder where Spark keeps its tables. Raises Spark's
-    failures."""
+    """Writes a few rows as Parquet to a new folder in the file system of Spark's tables. Raises
+    Spark's failures."""
     if is_remote(session):
         arrow_frame(session, rows).coalesce(1).write.parquet(folder)
         return
-    # By this process, through Hadoop's file systems, as a job takes longer.
+    # This process writes the file with Hadoop's classes, as a Spark job takes longer.
     content = pa.BufferOutputStream()
     pq.write_table(rows, content)
     path_of = getattr(session.sparkContext._jvm, "org.apache.hadoop.fs.Path")

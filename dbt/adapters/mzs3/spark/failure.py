@@ -1,4 +1,4 @@
-"""Failures of Spark as errors for users, without stack traces and plans."""
+"""Turns Spark's failures into errors for users, without stack traces and plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ try:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     JavaError = Py4JError
-except ModuleNotFoundError:  # with pyspark-client, which has no Java
+except ModuleNotFoundError:  # in pyspark-client, which does not use Java
     JavaError = PySparkException
 
 SPARK_FAILURES = (PySparkException, JavaError)
@@ -25,11 +25,11 @@ SPARK_FAILURES = (PySparkException, JavaError)
 _MARKED = re.compile(re.escape(MARK_BEGIN) + r"(.*?)" + re.escape(MARK_END), re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|boto3|botocore)'")
-# The lines of our code that called Spark.
+# Spark's description of the Python lines that called it.
 _CALLERS = re.compile(r"\n== DataFrame ==\n.*?(?=\n== |\Z)", re.DOTALL)
 _MAX_LINES = 12
 
-# Failures of a Spark Connect server itself, by gRPC's code and by Spark's condition.
+# Failures of a Spark Connect server itself, by gRPC status code or Spark's error condition.
 GONE = (
     "the Spark Connect server does not answer, or was started anew: see whether it is up and can "
     "be reached, and run again"
@@ -53,7 +53,7 @@ _NO_VIEWS = (
     "this catalog has no views, and a view, an export and a shard are each a view in Spark: "
     "materialize the model as a table, or work in a catalog that has them, such as spark_catalog"
 )
-# Where the words of Spark or Hive do not name the cause: a part of their text, and the cause.
+# Causes by a part of Spark's or Hive's message, for messages that do not name the cause.
 _CAUSES = {
     "MISSING_CATALOG_ABILITY.VIEWS": _NO_VIEWS,
     "Creating a view is not supported by catalog": _NO_VIEWS,
@@ -70,7 +70,7 @@ _CAUSES = {
 
 
 def executor_error(exc: BaseException) -> ExecutorError | None:
-    """The ExecutorError that an executor raised, out of the text of Spark's failure; else None."""
+    """The ExecutorError in the text of Spark's failure, if an executor raised one, else None."""
     if (marked := _MARKED.search(str(exc))) is None:
         return None
     document = marked[1]
@@ -82,8 +82,8 @@ def executor_error(exc: BaseException) -> ExecutorError | None:
 
 
 def explain(exc: Exception) -> Mzs3Error:
-    """The failure as an Mzs3Error: the executor's own error, else a SparkJobError with Spark's
-    message."""
+    """The failure as an Mzs3Error: an executor's error, or a SparkJobError with Spark's message or
+    a better one."""
     if isinstance(exc, Mzs3Error):
         return exc
     if (raised := executor_error(exc)) is not None:
@@ -102,7 +102,7 @@ def explain(exc: Exception) -> Mzs3Error:
 
 
 def remote_failure(exc: Exception) -> str | None:
-    """What is wrong with the Spark Connect server; None if the work has failed."""
+    """What is wrong with the Spark Connect server; None if the failure has another cause."""
     if "incorrect server side session identifier" in str(exc):  # has no condition
         return GONE
     condition = exc.getCondition() if isinstance(exc, PySparkException) else None
@@ -111,7 +111,7 @@ def remote_failure(exc: Exception) -> str | None:
 
 
 def _brief(text: str) -> str:
-    """Spark's message without stack traces; of a Python traceback only the exception."""
+    """Spark's message without stack traces; a Python traceback is cut to the exception."""
     text = text.split("\nJVM stacktrace:")[0].split("\nDriver stacktrace:")[0]
     before, traceback, after = text.partition(_TRACEBACK)
     lines = _CALLERS.sub("", before).splitlines()
@@ -122,8 +122,8 @@ def _brief(text: str) -> str:
 
 
 def readable(exc: Exception) -> Mzs3Error:
-    """As `explain`, for the failure of a statement: without its plan, and without its text."""
-    # PySpark keeps the messages of Java's causes apart.
+    """The failure of a statement as an Mzs3Error, without the statement's plan and text."""
+    # PySpark has the messages of Java's causes only in the stack trace.
     text = f"{exc}\n{getattr(exc, '_stackTrace', '')}"
     for sign, cause in _CAUSES.items():
         if sign in text:

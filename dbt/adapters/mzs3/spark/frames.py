@@ -1,4 +1,4 @@
-"""DataFrames: kept for several reads, aggregated, and counted while they are written."""
+"""DataFrames: reused for several reads, aggregated, and observed while they are written."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dbt.adapters.mzs3.spark.engine import default_parallelism as default_parall
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 FEW = 10_000
-"""So many rows, of some tens of MB, fit into the driver's memory."""
+"""The most rows that are collected to the driver; some tens of MB."""
 
 
 def speculates(frame: DataFrame) -> bool:
-    """Whether Spark may begin a second attempt of one of the frame's tasks that is slow."""
+    """Whether speculative execution is on: Spark may run a second attempt of a slow task."""
     return str(frame.sparkSession.conf.get("spark.speculation", "false")).lower() == "true"
 
 
@@ -35,11 +35,11 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def reusable_rows(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, bool]]:
-    """A frame with the same rows for several reads, and whether these are in the driver's memory.
+    """A frame with the same rows for several reads, and whether they are collected to the driver.
 
-    If `few` rows are expected, they are collected: Spark then need not plan the frame anew when a
-    table that it reads is written, and filters it without a job. If there are more than `FEW`, the
-    frame is computed a second time, and persisted inside the block.
+    `few` says that at most `FEW` rows are expected, which are then collected: Spark does not plan
+    such a frame again after a write to a table below it, and filters it without a job. If there
+    are more rows, or `few` is false, the frame is persisted inside the block.
     """
     collected = frame.limit(FEW + 1).toArrow() if few else None
     if collected is None or collected.num_rows > FEW:
@@ -50,22 +50,22 @@ def reusable_rows(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, b
 
 
 def totals(rows: DataFrame, columns: Iterable[str], *, few: bool) -> dict[str, Any]:
-    """The aggregates of all rows, by their names; in one task if there are `few`."""
+    """The aggregates `columns` of all rows, by name; `few` rows are aggregated in one task."""
     return dict(first_row((rows.coalesce(1) if few else rows).selectExpr(*columns)).asDict())
 
 
 def first_row(frame: DataFrame) -> Row:
-    """The first row of a frame that has rows, such as aggregates of all."""
+    """The first row of a frame that is not empty, such as a frame of aggregates."""
     row = frame.first()
     assert row is not None
     return row
 
 
 def observed(counted: Observation, wait_s: float = 60.0) -> Mapping[str, Any]:
-    """The metrics of an Observation whose rows were read, by name.
+    """The metrics of an Observation, by name, after its rows were read.
 
-    Raises SparkJobError after `wait_s` seconds, where `Observation.get` would wait for ever:
-    Spark sends them as an event, and drops events when its listeners lag behind.
+    Raises SparkJobError after `wait_s` seconds, as `Observation.get` may wait forever: Spark sends
+    the metrics as an event, and drops events when its listeners are too slow.
     """
     answer: Future[Mapping[str, Any]] = Future()
 

@@ -1,4 +1,4 @@
-"""Interrupts Spark jobs that the user has cancelled, and those that no executor takes."""
+"""Interrupts Spark jobs that the user has cancelled, or that wait too long for an executor."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ _ANSWER_S = 10.0
 EXECUTOR_TIMEOUT_S = 600
 
 _LOOK_S = 1.0
-# The patience after the watchdog has ended work, until a task runs again.
+# The most patience after the watchdog has cancelled jobs, until a task runs again.
 _SHORT_S = 60.0
-# After so many failures to ask Spark, one after another, it is gone.
+# After this many consecutive failed requests, Spark is taken to be gone.
 _MOST_FAILURES = 30
-# A failure this soon after the watchdog has ended work is due to that.
+# If a job fails this soon after the watchdog has cancelled jobs, that is the reason.
 _RECENT_S = 60.0
 _ENDED = ("cancelled as part of cancellation of all jobs", "[OPERATION_CANCELED]")
 
 _lock = threading.Lock()
-# Of each scheduler that is watched, by its name: when its work was last ended, and why.
+# By the name of each watched scheduler: when its jobs were last cancelled, and why.
 _verdicts: dict[str, tuple[float, str] | None] = {}
 
 
 class Scheduler(Protocol):
-    """What gives tasks to executors."""
+    """A scheduler of Spark, which assigns tasks to executors."""
 
     def waiting(self) -> Mapping[Hashable, int]:
-        """Of each unfinished stage, how many tasks have ended."""
+        """How many tasks of each unfinished stage have ended."""
 
     def running(self) -> int:
         """How many tasks run."""
 
     def end_all(self) -> None:
-        """Cancel all work."""
+        """Cancels all jobs."""
 
 
 def at_once(actions: Iterable[Callable[[], object]]) -> None:
-    """Runs all actions in parallel. Waits for `_ANSWER_S` at most, as a server may never answer;
-    failures are logged at the level debug."""
+    """Runs all actions in parallel. Waits at most `_ANSWER_S`, as a server may never respond; logs
+    failures at the level debug."""
 
     def attempt(action: Callable[[], object]) -> None:
         try:
@@ -66,14 +66,14 @@ def at_once(actions: Iterable[Callable[[], object]]) -> None:
 
 @contextmanager
 def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Iterator[None]:
-    """Once `cancelled` is set, interrupts every job of the session until the block ends."""
+    """Inside the block, interrupts every job of the session once `cancelled` is set."""
     if cancelled is None:
         yield
         return
     ended = threading.Event()
 
     def interrupt() -> None:
-        # Again and again, as a query that is still being planned would run afterwards.
+        # Repeatedly, as an interrupt does not stop a query that is still being planned.
         while not ended.wait(_POLL_S):
             if cancelled.is_set():
                 at_once([spark.interruptAll])
@@ -90,7 +90,7 @@ def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Ite
 def watch(name: str, scheduler: Scheduler, patience: int) -> None:
     """Starts a watchdog: jobs fail once they have waited `patience` seconds for an executor.
 
-    Does nothing if the scheduler of this name has one, or with a patience of 0.
+    Does nothing if the scheduler with this name has a watchdog, or with a patience of 0.
     """
     over = threading.Event()
     thread = threading.Thread(
@@ -109,11 +109,11 @@ def watch(name: str, scheduler: Scheduler, patience: int) -> None:
         over.set()
         thread.join(_LOOK_S)
 
-    atexit.register(stop)  # runs before the end of Spark, which the thread would ask in vain
+    atexit.register(stop)  # runs before Spark ends, as later requests of the thread would fail
 
 
 def _keep_looking(scheduler: Scheduler, name: str, patience: int, over: threading.Event) -> None:
-    """Looks every second, until this process or its Spark ends."""
+    """Checks the scheduler every second, until this process or its Spark ends."""
     waiting, failures = Waiting(patience), 0
     while not over.wait(_LOOK_S) and failures < _MOST_FAILURES:
         try:
@@ -134,7 +134,7 @@ def _keep_looking(scheduler: Scheduler, name: str, patience: int, over: threadin
 
 
 def why_ended(failure: str) -> str | None:
-    """Why a watchdog ended the work that has failed with this text; None if none did."""
+    """Why a watchdog cancelled the job that has failed with this text; None if none did."""
     if not any(sign in failure for sign in _ENDED):
         return None
     since = time.monotonic() - _RECENT_S
@@ -144,7 +144,7 @@ def why_ended(failure: str) -> str | None:
 
 
 class Waiting:
-    """Measures for how long tasks have waited while none ran."""
+    """Measures how long tasks have waited while no task ran."""
 
     def __init__(self, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._patience = patience
@@ -154,7 +154,7 @@ class Waiting:
         self._limit = patience
 
     def too_long(self, ended: Mapping[Hashable, int], running: int) -> float | None:
-        """The seconds once they exceed the patience, which then begins anew; else None.
+        """The seconds waited, once they reach the patience, after which it restarts; else None.
 
         `ended` and `running` are a Scheduler's `waiting()` and `running()`.
         """

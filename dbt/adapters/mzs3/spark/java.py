@@ -1,6 +1,6 @@
-"""The Java process that we start for Spark: its users, its settings, its end and its output.
+"""The Java process that we start for Spark: its sessions, settings, end and output.
 
-One with other settings replaces it where that is possible
+If possible, it is replaced when other settings are needed
 (docs/decisions/0038-spark-is-begun-anew.md).
 """
 
@@ -31,73 +31,73 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _END_S = 60
-# What Spark does does not depend on it.
+# The name may differ.
 _NAME = "spark.app.name"
-# Settings without secrets; any other may have a key or a password, whatever its name.
+# Settings that never contain secrets; any other setting may contain a key or a password.
 _PUBLIC = re.compile(
     r"spark\.(master|submit\.deployMode|sql\.(warehouse\.dir|catalogImplementation|extensions)"
     r"|(driver|executor)\.(memory|memoryOverhead|cores|instances))"
 )
 LOG_FILE = "spark.log"
-_MAX_BYTES = 10 * 1024 * 1024  # as dbt's own log
+_MAX_BYTES = 10 * 1024 * 1024  # the limit of dbt's own log
 
 lock = threading.RLock()
-"""Callers hold it from `reuse_or_end` to `hold`."""
+"""Callers hold this lock from `reuse_or_end` to `hold`."""
 # The open sessions, by their ids.
 _in_use: WeakValueDictionary[int, SparkSession] = WeakValueDictionary()
 _started: _Started | None = None
-# For the output of the next Java process: None is this process's console.
+# The output of the next Java process; None is this process's console.
 _output: Path | int | None = None
 
 
 @dataclass(frozen=True)
 class _Started:
-    """The Java process that we have started, and the Spark in it, once that runs."""
+    """The Java process that we have started, and its Spark once that runs."""
 
     gateway: Any
     process: int
-    """The id of the Python process that started it; a fork of that inherits this object."""
+    """The id of the Python process that started Java; a forked process inherits this object."""
     session: SparkSession | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def record_launch(gateway: Any) -> None:
-    """Notes the Java process of Spark, which we may end unless it was running before."""
+    """Records the Java process of Spark, which we may end unless it was running before."""
     global _started
     _started = _Started(gateway, os.getpid()) if gateway.proc is not None else None
 
 
 def record_session(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Notes the settings of the Spark that runs; it is ours if its Java process is."""
+    """Records the running Spark and its settings, if its Java process is ours."""
     global _started
     _started = _started and replace(_started, session=session, settings=settings)
 
 
 def _our_spark() -> _Started | None:
-    """The Spark that runs, if we and no host program started it."""
+    """The running Spark, if we started it, not a host program."""
     running = SparkSession._instantiatedSession
     is_ours = _started is not None and running is not None and _started.session is running
     return _started if is_ours else None
 
 
 def hold(session: SparkSession) -> SparkSession:
-    """The session; its Spark is not replaced until it is released or lost."""
+    """Returns the session; its Spark is not replaced until it is released or garbage-collected."""
     _in_use[id(session)] = session
     return session
 
 
 def release(session: SparkSession) -> None:
-    """Lets the Spark of the session be replaced; safe to repeat."""
+    """Allows replacing the session's Spark; safe to repeat."""
     _in_use.pop(id(session), None)
 
 
 def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSession | None:
-    """The Spark that runs in this process, if it has the wanted settings or they can be changed
-    while it runs; None where a new one may start.
+    """The running Spark of this process, if it has the wanted settings or they can be changed in a
+    session; None if the caller should start a new one.
 
-    Our Spark is ended for a new one, with its Java process, unless a session is held. The host
-    program's is never ended: it must have the settings of the profile (`given`), but not those
-    that we add (`wanted`). Raises SparkJobError with all settings that differ.
+    If settings differ, our Spark and its Java process are ended, unless a session is held. A host
+    program's Spark is not ended: it must have the profile's settings (`given`), but not those that
+    we add (in `wanted`). Raises SparkJobError with all settings that differ.
     """
     _end_leftovers()
     running = SparkSession._instantiatedSession
@@ -125,7 +125,7 @@ def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSe
             "it as it is, or run dbt in a process of its own",
         )
     )
-    # Settings that we derive from others are listed only if no others differ.
+    # Settings that we derive from others are only listed if no other settings differ.
     listed = {key: both for key, both in other.items() if key in given or key not in wanted}
     lines = "".join(
         f"  - {key}: {_masked(key, now)} now, {_masked(key, then)} wanted\n"
@@ -138,8 +138,8 @@ def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSe
 
 
 def _end_leftovers() -> None:
-    """Ends our Java process if no Spark runs in it any more: it keeps the settings of its start.
-    Forgets one that has died, as for want of memory."""
+    """Ends our Java process if its Spark has stopped: it would keep its first settings. Forgets a
+    Java process that has died, for example because memory was low."""
     if _started is None:
         return
     if _started.process != os.getpid():
@@ -155,8 +155,8 @@ def _end_leftovers() -> None:
 
 
 def unset_others(session: SparkSession, wanted: Mapping[str, str]) -> None:
-    """Resets those settings of the session with which our Spark was started, and that are not
-    wanted."""
+    """Resets settings of the session with which our Spark was started, if they are not wanted any
+    more."""
     if ours := _our_spark():
         for key in {*ours.settings} - {*wanted}:
             if _may_unset(session.conf, key):
@@ -166,7 +166,7 @@ def unset_others(session: SparkSession, wanted: Mapping[str, str]) -> None:
 def _unchangeable(
     running: SparkSession, has: Mapping[str, str | None], wanted: Mapping[str, str]
 ) -> dict[str, tuple[str | None, str | None]]:
-    """The settings that differ and can't be changed while Spark runs, with their present and their
+    """The settings that differ and can't be changed while Spark runs, with their present and
     wanted values."""
     differ = {
         key: (has.get(key), wanted.get(key))
@@ -194,7 +194,7 @@ def _normalized(value: str | None) -> str | None:
 def _value(conf: RuntimeConfig, key: str) -> str | None:
     try:
         value: str | None = conf.get(key)
-    except SPARK_FAILURES:  # of a key without a default
+    except SPARK_FAILURES:  # a key that is not set and has no default
         return None
     return value
 
@@ -206,7 +206,7 @@ def _masked(key: str, value: str | None) -> str:
 
 
 def end() -> None:
-    """Ends our Spark and its Java process, which has settings such as the memory."""
+    """Ends our Spark and its Java process, as settings such as its memory can't be changed."""
     global _started
     from pyspark import SparkContext
 
@@ -215,7 +215,7 @@ def end() -> None:
         return
     if SparkContext._gateway is ended.gateway:
         running = SparkSession._instantiatedSession
-        with suppress(Exception):  # of a Java process that has died
+        with suppress(Exception):  # if the Java process has died
             if running is not None:
                 running.stop()
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
@@ -224,7 +224,7 @@ def end() -> None:
         ended.gateway.shutdown()
     process = ended.gateway.proc
     with suppress(OSError):
-        process.stdin.close()  # at which it ends, and gives back the metastore on Derby
+        process.stdin.close()  # the process then ends, and releases the metastore on Derby
     try:
         process.wait(_END_S)
     except subprocess.TimeoutExpired:
@@ -233,14 +233,14 @@ def end() -> None:
 
 
 def write_output_to(folder: Path | None) -> None:
-    """Has the next Java process write to `spark.log` in this folder, or nowhere (None), instead of
-    to the console."""
+    """Redirects the output of the next Java process from the console to `spark.log` in this
+    folder; None discards it."""
     global _output
     _output = subprocess.DEVNULL if folder is None else folder.absolute() / LOG_FILE
 
 
 def output_hint() -> str:
-    """Says where users find the output of the Java process."""
+    """A text that tells users where the output of the Java process is."""
     if _output is None:
         return "the output of Spark above"
     if not isinstance(_output, Path):
@@ -251,7 +251,7 @@ def output_hint() -> str:
 
 @contextmanager
 def java_output() -> Iterator[IO[bytes] | int | None]:
-    """The output for Popen; None, the console, also where the file can't be written."""
+    """The output for Popen. It is None, the console, if the file can't be written."""
     if not isinstance(_output, Path):
         yield _output
         return

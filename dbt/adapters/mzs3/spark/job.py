@@ -1,4 +1,4 @@
-"""Jobs: compiled PySpark code, calls that another process can run, and our code in workers."""
+"""Runs compiled PySpark code, calls in another process, and our code in Spark's workers."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ SHIPPED = (
 )
 
 GC_FREEZE = "MZS3_GC_FREEZE"
-"""With 0 in this variable of the environment of dbt, tasks leave the garbage collector of their
-worker alone."""
+"""If this environment variable of dbt is 0, tasks don't change the garbage collector of their
+worker."""
 
 OnBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 P = ParamSpec("P")
 T = TypeVar("T")
 
 Tell = Callable[[Any], None]
-"""Takes an event, of a type on which the function and its caller agree."""
+"""A callback for events, of a type on which a function and its caller agree."""
 
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A function of ours and its arguments. `run` adds the session before them, and after them
-    those that `takes` names: `cancelled`, a threading.Event, and `tell`.
+    """A function of ours and its arguments, to which `run` adds the Spark session and those named
+    in `takes`: `cancelled`, a threading.Event, and `tell`.
 
     The call and its result can be pickled, and the function's module does not import dbt.
     """
@@ -74,10 +74,10 @@ class Call(Generic[T]):
 
 
 def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[str, Any]) -> Any:
-    """Runs Python source; returns its global `result`, or None.
+    """Runs Python source. Returns its global variable `result`, or None.
 
-    `name` is the file in tracebacks. Raises the code's own Mzs3Errors, and for other failures a
-    SparkJobError, which names the line.
+    `name` is the file name in tracebacks. Raises Mzs3Errors from the code as they are, and a
+    SparkJobError, which names the line, for other failures.
     """
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     scope = {"__name__": "__dbt_job__", "__file__": name, "spark": spark, **extra_globals}
@@ -103,18 +103,18 @@ def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[st
 
 
 def ship_executor_code() -> None:
-    """Has cloudpickle send the code of the executor layer by value."""
+    """Makes cloudpickle pickle the code of the executor layer by value."""
     for name in SHIPPED:
         module = importlib.import_module(f"dbt.adapters.mzs3.{name}")
         cloudpickle.register_pickle_by_value(module)
 
 
 def shipped(make: Callable[P, OnBatches], *arguments: P.args, **named: P.kwargs) -> OnBatches:
-    """The function that `make`, of the executor layer, returns for the arguments, for
-    `mapInArrow`; `make` runs in the workers.
+    """A function for `mapInArrow` that calls `make`, of the executor layer, with the arguments in
+    the worker, and runs the function that `make` returns.
 
-    The code is pickled once in this process, and unpickled once in a worker: pickling it takes as
-    long as exporting thousands of rows.
+    The code is pickled once in this process, and unpickled once in each worker: pickling it takes
+    as long as exporting thousands of rows.
     """
     pickled = io.BytesIO()
     pickler = _ByName(pickled)
@@ -140,7 +140,7 @@ class _ByName(pickle.Pickler):
         self.names: set[tuple[str, str]] = set()
 
     def reducer_override(self, value: Any) -> Any:
-        """Called by pickle for each value; leaves the pickling to it."""
+        """Called by pickle for each value, which pickle then pickles as usual."""
         if isinstance(value, type | FunctionType) and _is_shipped(value.__module__):
             self.names.add((value.__module__, value.__qualname__))
         return NotImplemented
@@ -153,7 +153,7 @@ def _is_shipped(module: str) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def _code_of(names: frozenset[tuple[str, str]]) -> bytes:
-    """A dict of the functions and classes by module and name, pickled by value."""
+    """The functions and classes in a dict by module and name, pickled by value."""
     ship_executor_code()
     by_name = {
         (module, name): functools.reduce(getattr, name.split("."), sys.modules[module])

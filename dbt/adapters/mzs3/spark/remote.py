@@ -32,31 +32,31 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
     from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
-# Stricter than PySpark, whose errors quote the URL, and so a token in it.
+# Stricter than PySpark, whose errors quote the URL, including a token in it.
 _ADDRESS = re.compile(r"sc://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?(?=/|\Z)")
 _REST = re.compile(r"/?(?:(?<=/)(?:;[\w.-]+=[^\s;=/?#]*)+)?")
 
-# Warnings of what soon is an error, and of what we do on purpose.
+# Warnings that an error follows anyway, or about what we do on purpose.
 _IGNORED_WARNINGS = (
     r"\[RETRIES_EXCEEDED\]",
     "The SQL config 'spark.sql.parser.escapedStringLiterals' has been deprecated",
     "WARN WindowExpression: No Partition Defined",
 )
-# After about 10 s without an answer, where the client's own policy waits for 10 minutes.
+# Retries for about 10 s without a response; PySpark's default is 10 minutes.
 _RETRIES = {"max_retries": 6, "max_backoff": 2000, "max_server_retry_delay": 5000}
-# For all that a server answers without work. Work that it does may take its time.
+# The timeout of requests that need no work on the server; others have none.
 _ANSWER_S = 30.0
 
-# With this set, PySpark makes columns for Spark Connect, and starts no Spark in this process.
+# With this variable, PySpark creates columns for Spark Connect, and no Spark in this process.
 _MODE, _OURS = "SPARK_CONNECT_MODE_ENABLED", "of dbt-mzs3"
 
 _lock = threading.Lock()
-# Of each open session, by its id.
+# The tasks of each open session, by its id.
 _running: dict[str, RunningTasks] = {}
 
 
 class RunningTasks:
-    """The progress of a session's tasks, as the server reports it; for any thread."""
+    """The progress of a session's tasks, as reported by the server; thread-safe."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
@@ -71,7 +71,7 @@ class RunningTasks:
         operation_id: str | None,
         done: bool,
     ) -> None:
-        """As a ProgressHandler of PySpark, which gives it the progress of an operation."""
+        """Called by PySpark, as a ProgressHandler, with the progress of an operation."""
         with self._lock:
             if done:
                 self._operations.pop(operation_id, None)
@@ -80,13 +80,13 @@ class RunningTasks:
                 self._operations[operation_id] = (work, inflight_tasks)
 
     def tasks(self) -> tuple[int, int] | None:
-        """As `engine.tasks`."""
+        """How many tasks have ended, and how many there are so far; None if unknown."""
         stages = [stage for operation, _ in self._reported() for stage in operation]
         ended = sum(stage.num_completed_tasks for stage in stages)
         return (ended, sum(stage.num_tasks for stage in stages)) if stages else None
 
     def waiting(self) -> dict[Hashable, int]:
-        """As a Scheduler's."""
+        """How many tasks of each unfinished stage have ended (see Scheduler)."""
         return {
             stage.stage_id: stage.num_completed_tasks
             for stages, _ in self._reported()
@@ -95,14 +95,14 @@ class RunningTasks:
         }
 
     def running(self) -> int:
-        """As a Scheduler's."""
+        """How many tasks run (see Scheduler)."""
         return sum(inflight for _, inflight in self._reported())
 
     def _not_skipped(self, stages: list[StageInfo], inflight_tasks: int) -> list[StageInfo]:
-        """The stages without skipped ones, which the server reports like waiting ones.
+        """The stages except skipped ones, which the server reports like waiting ones.
 
-        Stages begin in the order of their numbers. So a stage without an ended task is skipped if
-        a later one has begun, unless a task runs that can belong to no other stage.
+        Stages begin in the order of their numbers. Thus a stage without ended tasks was skipped if
+        a later stage has begun, unless a task runs that can't belong to any other stage.
         """
         self._begun |= {one.stage_id for one in stages if one.done or one.num_completed_tasks}
         last = max((one.stage_id for one in stages if one.stage_id in self._begun), default=-1)
@@ -118,8 +118,8 @@ class RunningTasks:
 
 
 class _OwnTasks:
-    """The tasks of all sessions of this process, as a Scheduler. Other processes use the server
-    too: work that waits for theirs counts as waiting."""
+    """The tasks of all sessions of this process, as a Scheduler. Work counts as waiting even if it
+    waits for the tasks of other processes on the same server."""
 
     def waiting(self) -> dict[Hashable, int]:
         return {stage: ended for one in _all_tasks() for stage, ended in one.waiting().items()}
@@ -139,7 +139,7 @@ def _all_tasks() -> list[RunningTasks]:
 def open_session(
     server: str, parameters: Mapping[str, str], executor_timeout: int
 ) -> SparkSession:
-    """As `engine.open_session`."""
+    """Opens a session on a server: see `engine.open_session`."""
     if problem := url_problem(server):
         raise SparkJobError(problem)
     address = server_address(server)
@@ -149,7 +149,7 @@ def open_session(
         from pyspark.sql.connect.session import SparkSession as ConnectSession
 
         builder = _channel_builder(server)
-        os.environ.setdefault(_MODE, _OURS)  # as SparkSession.builder.remote does
+        os.environ.setdefault(_MODE, _OURS)  # like SparkSession.builder.remote
         created = ConnectSession.builder.channelBuilder(builder).create()
     except ImportError as exc:
         raise SparkJobError(
@@ -157,7 +157,7 @@ def open_session(
             f"{str(exc).splitlines()[0]}; run pip install 'pyspark[connect]' where pyspark is "
             "installed, else pip install 'dbt-mzs3[connect]'"
         ) from exc
-    except (PySparkException, ValueError):  # they may quote what stands beside a token
+    except (PySparkException, ValueError):  # their texts may quote the token
         raise SparkJobError(
             f"{address} could not be opened as `host` says: its port is 65535 at most, and what "
             "follows the ; has the keys and values of Spark Connect's connection string"
@@ -185,8 +185,8 @@ def open_session(
 
 
 def _configure(session: SparkSession, parameters: Mapping[str, str]) -> None:
-    """Sets the parameters that can be set at run time, by two requests; PySpark makes two for each
-    of them."""
+    """Sets the parameters that can be set at run time, with two requests; PySpark would make two
+    for each parameter."""
     from pyspark.sql.connect.proto import ConfigRequest, KeyValue
 
     request = ConfigRequest.IsModifiable(keys=[*parameters])
@@ -208,7 +208,7 @@ def _tls_hint(builder: DefaultChannelBuilder) -> str:
 
 
 def _channel_builder(server: str) -> DefaultChannelBuilder:
-    """PySpark's, with time limits for a server that does not answer."""
+    """PySpark's channel builder, with timeouts for a server that does not respond."""
     from grpc import UnaryUnaryClientInterceptor
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
@@ -220,14 +220,14 @@ def _channel_builder(server: str) -> DefaultChannelBuilder:
 
     builder = DefaultChannelBuilder(server)
     builder.add_interceptor(Deadline())
-    if not hasattr(builder, "keepalive_enabled"):  # in 4.1, whose server takes no more pings
+    if not hasattr(builder, "keepalive_enabled"):  # 4.1, whose server refuses more frequent pings
         builder.setChannelOption("grpc.keepalive_time_ms", 301_000)
         builder.setChannelOption("grpc.keepalive_timeout_ms", 20_000)
     return builder
 
 
 def url_problem(url: str) -> str | None:
-    """Why a text is not the URL of a server, or None; without the text, which may have a token."""
+    """Why a text is not a server's URL, or None. Omits the text, which may contain a token."""
     wrong = "an address has no user and no ?, and a / before the first ;"
     if (address := _ADDRESS.match(url)) is not None:
         if _REST.fullmatch(url, address.end()) is not None:
@@ -251,7 +251,7 @@ def server_address(url: str) -> str:
 def _import_client() -> None:
     with _lock:
         homeless = is_remote_only() and "SPARK_HOME" not in os.environ
-        if homeless:  # then pyspark-client 4.2 would end the process when it is imported
+        if homeless:  # else the import of pyspark-client 4.2 would end this process
             os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
         try:
             importlib.import_module("pyspark.sql.connect.session")
@@ -261,46 +261,46 @@ def _import_client() -> None:
 
 
 def _limit_retries(session: SparkSession, **limits: Any) -> None:
-    """Limits how often the client repeats a request to a server that does not answer."""
+    """Limits the client's retries of requests to a server that does not respond."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    # PySpark has no public setting for this; a client that is built otherwise keeps its limits.
+    # PySpark has no public setting for this; a client with other classes keeps its own limits.
     with suppress(AttributeError, TypeError):
         session.client.set_retry_policies([DefaultPolicy(**limits)])
 
 
 def close(*sessions: SparkSession) -> None:
-    """The server drops these sessions; safe to repeat."""
+    """Closes these sessions, also on the server; safe to repeat."""
     with _lock:
         open_sessions = [one for one in sessions if _running.pop(_connect(one).session_id, None)]
     at_once(partial(_end, one) for one in open_sessions)
 
 
 def tasks_of(session: SparkSession) -> tuple[int, int] | None:
-    """As `engine.tasks`."""
+    """How many tasks of a session have ended, and how many there are so far; None if unknown."""
     running = _running.get(_connect(session).session_id)
     return running.tasks() if running else None
 
 
 def _connect(session: SparkSession) -> ConnectSession:
-    """The session with its own type, which has no base in common with that of a local session."""
+    """The session with its real type, which is unrelated to the type of a local session."""
     return cast("ConnectSession", session)
 
 
 def allow_local_spark() -> None:
-    """Lets PySpark start a Spark in this process, unless a session is open on a server. To be
-    called before the start: at the end of a session the next one may be opening."""
+    """Lets PySpark start a Spark in this process, unless a session is open on a server. Call this
+    before the start, not when a session closes: another thread may be opening one then."""
     with _lock:
         if not _running and os.environ.get(_MODE) == _OURS:
             del os.environ[_MODE]
 
 
 def _end(session: SparkSession) -> None:
-    # A server that is gone has no session to drop.
+    # With few retries: a server that is gone has no session to drop.
     _limit_retries(session, **{**_RETRIES, "max_retries": 2})
     try:
         session.client.release_session()
-    finally:  # not by `stop`, which makes other threads wait for the server's answer
+    finally:  # release first: `stop` would make other threads wait for the server's response
         _connect(session).release_session_on_close = False
         session.stop()
 

@@ -1,4 +1,4 @@
-"""A table to which runs append concurrently, each a partition."""
+"""A table to which concurrent runs append rows, each run as a partition."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
 from dbt.adapters.mzs3.types.table import sql_of
 
-_PARTITIONS = "# Partition Information"  # as DESCRIBE TABLE EXTENDED heads them
+_PARTITIONS = "# Partition Information"  # their heading in DESCRIBE TABLE EXTENDED
 
 
 class RunTable:
-    """A table of the schema (`schema` or `catalog.schema`), with columns in Arrow's types.
+    """A table in `schema`, which may be `catalog.schema`; `columns` have Arrow's types.
 
-    The constructor creates a missing table: at the beginning of a run, as a user who presses
-    Ctrl-C waits for the end. Raises Spark's failures, and SparkJobError if another relation has
-    the name.
+    The constructor creates a missing table, so that `append` is fast: users wait for it after
+    Ctrl-C. Raises Spark's failures, and SparkJobError if another relation has the name.
     """
 
     def __init__(
@@ -34,22 +33,22 @@ class RunTable:
         self._location = self._find_or_make(columns, comment)
 
     def append(self, rows: pa.Table, at: int) -> None:
-        """Adds the rows of a run that began `at`, in ms since the epoch; for any thread.
+        """Adds the rows of a run that began `at`, in ms since the epoch; thread-safe.
 
-        They are a partition of their own, `day` (UTC) and `run`, which the metastore makes visible
+        The rows become a new partition (`day` in UTC, `run`), which the metastore makes visible
         atomically. Raises Spark's failures.
         """
         day = datetime.fromtimestamp(at / 1000, tz=timezone.utc).date().isoformat()
         run = uuid.uuid4().hex
-        # Not by INSERT: the first of concurrent ones that commits removes the unfinished files of
-        # the others.
+        # Not with INSERT: the first of several concurrent ones to commit would delete the
+        # unfinished files of the others.
         folder = f"{self._location}/day={day}/run={run}"
         engine.write_parquet(self._spark, folder, rows)
         added = f"ADD PARTITION (day = '{day}', run = '{run}')"
         self._spark.sql(f"ALTER TABLE {self._table} {added}")
 
     def _find_or_make(self, columns: pa.Schema, comment: str) -> str:
-        """The folder of the table's files; creates a missing table."""
+        """Creates a missing table. Returns the folder of the table's files."""
         describe = f"DESCRIBE TABLE EXTENDED {self._table}"
         try:
             described = self._spark.sql(describe).collect()

@@ -1,4 +1,4 @@
-"""Spark in this process: its start, its sessions, its scheduler and the size of its workers."""
+"""Spark in this process: its start, sessions and scheduler, and the size of its workers."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from dbt.adapters.mzs3.spark.settings import (
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-# What a version of Spark with other classes raises.
+# Raised if a version of Spark has other internal classes.
 _OTHER_SPARK = (JavaError, AttributeError, TypeError)
 
 
 def get_or_create(parameters: Mapping[str, str], folder: Path | None = None) -> SparkSession:
-    """The process's Spark session with these parameters; for any thread. Relative paths start at
-    `folder`, or at the current directory.
+    """This process's Spark session with these parameters; thread-safe. Relative paths start at
+    `folder`, by default the current directory.
 
-    `java.reuse_or_end` says what happens to a Spark that runs. Raises SparkJobError when Spark
-    can't start, or has other settings.
+    See `java.reuse_or_end` for a Spark that already runs. Raises SparkJobError if Spark can't
+    start, or runs with other settings.
     """
     if is_remote_only():
         raise SparkJobError(
@@ -59,7 +59,7 @@ def get_or_create(parameters: Mapping[str, str], folder: Path | None = None) -> 
             "session, or run dbt in a process of its own"
         )
     base = folder or Path.cwd()
-    warehouse = local_path(parameters.get(WAREHOUSE), base)  # as Spark shows it
+    warehouse = local_path(parameters.get(WAREHOUSE), base)  # absolute, as in Spark's settings
     given = {**parameters, **({} if warehouse is None else {WAREHOUSE: str(warehouse)})}
     with java.lock:
         quieten_pyspark()
@@ -73,10 +73,10 @@ def isolated_session(
     folder: Path | None = None,
 ) -> SparkSession:
     """A new session on the Spark of `get_or_create`, with the parameters that can be set at run
-    time. Spark does not end until the session is closed or lost.
+    time. Spark does not end until the session is closed or garbage-collected.
 
-    Jobs that no executor takes for `executor_timeout` seconds fail; 0 is no limit. Raises
-    SparkJobError as `get_or_create` does, and where no worker can take an executor.
+    Jobs that wait for an executor for `executor_timeout` seconds fail; 0 is no limit. Raises
+    SparkJobError like `get_or_create`, and if no worker has room for an executor.
     """
     with java.lock:
         session = java.hold(get_or_create(parameters, folder).newSession())
@@ -90,10 +90,10 @@ def isolated_session(
 def configure(
     session: SparkSession, parameters: Mapping[str, str], executor_timeout: int
 ) -> SparkSession:
-    """Sets the parameters of the new session that can be set at run time, and returns it."""
+    """Sets parameters that can be set at run time in the new session. Returns the session."""
     scheduler, master = LocalScheduler(session), str(session.sparkContext.master)
     has_executor = master.startswith("local") and not master.startswith("local-cluster")
-    if executor_timeout > 0 and not has_executor:  # which would be this process
+    if executor_timeout > 0 and not has_executor:  # in local mode, this process is the executor
         require_capacity(session)
         watch(scheduler.name, scheduler, executor_timeout)
     wanted = with_defaults(parameters)
@@ -105,8 +105,8 @@ def configure(
 
 
 def quieten_pyspark() -> None:
-    """Turns off PySpark's log of failed queries, which dbt reports, and its warning of pandas 3,
-    with which our tests run."""
+    """Turns off PySpark's log of failed queries, which dbt reports, and its warning about
+    pandas 3, with which our tests run."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     message = "PySpark does not yet fully support pandas >= 3"
@@ -119,13 +119,13 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
 
     make_warehouse(parameters)
     if parameters.get("spark.master", "local").startswith("local"):
-        # dbt may run by its path, with another `python3` first on PATH than its own.
+        # The first `python3` on PATH may not be the Python that runs dbt.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     interrupted = signal.getsignal(signal.SIGINT)
     is_ours = SparkContext._gateway is None
     try:
         if is_ours:
-            # As the builder does, but with the console for the output of Java.
+            # Like SparkSession.builder, but with our choice of Java's output.
             with java.java_output() as out:
                 conf = SparkConf().setAll([*parameters.items()])
                 gateway = launch_gateway(conf, {"stdout": out, "stderr": out})
@@ -133,7 +133,7 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
             SparkContext._ensure_initialized(gateway=gateway)
         session = SparkSession.builder.config(map=dict(parameters)).getOrCreate()
     except BaseException as exc:
-        # Read before the end of Java, which is asked for the cause.
+        # Before Java ends, as `readable` may request the cause from Java.
         failure = readable(exc) if isinstance(exc, SPARK_FAILURES) else None
         if is_ours:
             java.end()
@@ -146,7 +146,7 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
             raise failure from exc
         raise
     if threading.current_thread() is threading.main_thread():
-        # On Ctrl-C, Spark would cancel all jobs before they can know that the user wants it.
+        # Spark's handler of Ctrl-C would cancel all jobs before our code learns of the Ctrl-C.
         signal.signal(signal.SIGINT, interrupted or signal.default_int_handler)
     if is_ours:
         java.record_session(session, parameters)
@@ -155,14 +155,14 @@ def _start(parameters: Mapping[str, str]) -> SparkSession:
 
 
 class LocalScheduler:
-    """The tasks of the Spark of this process; raises JavaError once it has ended."""
+    """The Scheduler of the Spark in this process; raises JavaError once Spark has ended."""
 
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
         self.name = str(self._context.applicationId)
 
     def waiting(self) -> dict[Hashable, int]:
-        """How many tasks of its last attempt have ended of each stage that is not finished."""
+        """How many tasks of each unfinished stage's last attempt have ended."""
         tracker = self._context.statusTracker()
         stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
         return {
@@ -172,27 +172,27 @@ class LocalScheduler:
         }
 
     def running(self) -> int:
-        """How many tasks run on live executors, also of earlier attempts at a stage."""
+        """How many tasks run on live executors, including those of earlier stage attempts."""
         tracker = self._context._jsc.sc().statusTracker()
         return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
 
     def end_all(self) -> None:
-        """Cancel all that runs."""
+        """Cancels all jobs."""
         self._context.cancelAllJobs()
 
 
 class Size(NamedTuple):
-    """MB of memory and cores that an executor needs, or that a worker has in all."""
+    """The memory in MB and the cores that an executor needs, or that a worker has in total."""
 
     memory: int
     cores: int
 
 
 def require_capacity(spark: SparkSession) -> None:
-    """Raises SparkJobError where no worker of a standalone cluster can take an executor: Spark
-    would wait for a larger worker for ever.
+    """Raises SparkJobError if no worker of a standalone cluster is large enough for an executor:
+    Spark would wait for a larger worker forever.
 
-    Checks no cluster with a second master, or without workers, and no other kind: YARN refuses
+    Does not check clusters with a second master, without workers, or of other kinds: YARN refuses
     such executors itself, and Kubernetes may be starting a node for them.
     """
     context = spark.sparkContext
@@ -210,7 +210,7 @@ def require_capacity(spark: SparkSession) -> None:
 
 
 def lack_of_capacity(needed: Size, workers: Sequence[Size]) -> str | None:
-    """Why no worker can take an executor; None if one can, or if there are no workers."""
+    """Why no worker is large enough for an executor; None if one is, or without workers."""
     if not workers or any(w.memory >= needed.memory and w.cores >= needed.cores for w in workers):
         return None
     offered = ", ".join(f"{w.memory} MB and {w.cores} core(s)" for w in sorted(set(workers))[-3:])
@@ -223,7 +223,7 @@ def lack_of_capacity(needed: Size, workers: Sequence[Size]) -> str | None:
 
 
 def _workers(context: SparkContext) -> list[Size]:
-    """The workers that the master lists on its web page, dead ones too: it sends no state."""
+    """The workers that the master reports, including dead ones: their state is not available."""
     jvm: Any = context._jvm
     spark = jvm.org.apache.spark
     address = spark.rpc.RpcAddress.fromSparkURL(context.master)

@@ -1,4 +1,4 @@
-"""Settings of Spark: our defaults, where its tables are kept, and changes of a session's."""
+"""Settings of Spark: our defaults, the place of its tables, and changes in a session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFAULTS = {
     "spark.app.name": "dbt-mzs3",
     CATALOG: "hive",
     "spark.sql.session.timeZone": "UTC",
-    # Spark's progress bar and dbt's log would write over each other.
+    # Spark's progress bar and dbt's log would overwrite each other.
     "spark.ui.showConsoleProgress": "false",
     # Spark would replace `${...}` in any text or name (docs/decisions/0005-no-substitution.md).
     "spark.sql.variable.substitute": "false",
@@ -38,9 +38,8 @@ _ICEBERG_CATALOG = re.compile(r"spark\.sql\.catalog\.\w+")
 
 
 def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The parameters, with paths for the warehouse (by default `.spark` below `folder`), and next
-    to it the metastore and Derby's log; unless the user has a metastore, or a configuration of
-    Spark, of their own.
+    """Adds the paths of the warehouse (by default in `.spark` below `folder`), and next to it of
+    the metastore and Derby's log, unless the user has configured a metastore or Spark.
     """
     placed = dict(parameters)
     is_elsewhere = _configured_elsewhere()
@@ -61,7 +60,7 @@ def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, st
 
 
 def make_warehouse(parameters: Mapping[str, str]) -> None:
-    """Makes the warehouse's folder if it is local; our default folder gets a .gitignore."""
+    """Creates the warehouse's folder if it is local; adds a .gitignore to our default folder."""
     warehouse = local_path(parameters.get(WAREHOUSE), Path.cwd())
     if warehouse is None:
         return
@@ -72,7 +71,7 @@ def make_warehouse(parameters: Mapping[str, str]) -> None:
 
 
 def local_path(value: str | None, folder: Path) -> Path | None:
-    """The path that a setting names, from `folder` if it is relative; None on another file
+    """The path in a setting, relative to `folder`; None without a value or on another file
     system."""
     if not value:
         return None
@@ -94,10 +93,10 @@ def _configured_elsewhere() -> bool:
 
 
 def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
-    """The parameters, with our defaults for those that are not given.
+    """The parameters, with our defaults for missing ones.
 
-    A catalog of Iceberg caches tables in each session, which would not see the changes of other
-    connections. Delta's parser does not know how Spark 4.1 passes parameters of statements.
+    An Iceberg catalog caches tables in each session, and would miss the changes of other
+    connections. Delta's parser does not support the way Spark 4.1 passes parameters of statements.
     """
     by_format = {
         f"{key}.cache-enabled": "false"
@@ -110,10 +109,10 @@ def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def try_set(conf: RuntimeConfig, key: str, value: str) -> bool:
-    """Changes the setting, if the session allows that; returns whether it does.
+    """Changes the setting if the session allows that. Returns whether it does.
 
-    `isModifiable` is false also for settings that no class of Spark declares, such as a catalog's;
-    a session takes these all the same.
+    `isModifiable` is also false for settings that Spark does not declare, such as a catalog's; a
+    session accepts these nevertheless.
     """
     is_modifiable = conf.isModifiable(key)
     if not is_modifiable and not key.startswith("spark.sql."):
@@ -129,8 +128,8 @@ def try_set(conf: RuntimeConfig, key: str, value: str) -> bool:
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Gives the session these settings inside the block, as far as `try_set` can, and afterwards
-    the earlier ones."""
+    """Changes settings of the session inside the block, as far as `try_set` can, and restores them
+    afterwards."""
     conf, before = spark.conf, {}
     try:
         for key, value in values.items():
@@ -139,7 +138,7 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
                 before[key] = old
         yield
     finally:
-        # A session that takes no setting has ended, and so the block has failed.
+        # This only fails if the session has ended, and then the block has failed too.
         with suppress(*SPARK_FAILURES, OSError):
             for key, old in before.items():
                 if old is None:

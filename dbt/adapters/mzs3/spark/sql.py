@@ -1,4 +1,4 @@
-"""Identifiers, literals and bindings of Spark SQL: only these put untrusted text into SQL."""
+"""Identifiers, literals and bindings of Spark SQL; all untrusted text in SQL comes from here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ESCAPES = str.maketrans(
 
 
 PARQUET, DELTA, ICEBERG = TABLE_FORMATS = ("parquet", "delta", "iceberg")
-"""The formats of tables that hold what the adapter keeps in Spark, as SQL names them."""
+"""The formats of the adapter's own tables in Spark, by their names in SQL."""
 
 
 def quote_identifier(name: str) -> str:
@@ -34,18 +34,18 @@ def quote_identifier(name: str) -> str:
 
 
 def qualified_name(schema: str, name: str) -> str:
-    """The name of a relation as quoted identifiers; the schema may be in a catalog: `c.schema`."""
+    """The name of a relation as quoted identifiers; the schema may be `catalog.schema`."""
     return f"{quote_schema(schema)}.{quote_identifier(name)}"
 
 
 def quote_schema(schema: str) -> str:
-    """The schema as quoted identifiers; it may be in a catalog: `catalog.schema`."""
-    # dbt-spark renders a schema as it is, so a dot in it separates names for models too.
+    """The schema, which may be `catalog.schema`, as quoted identifiers."""
+    # dbt-spark renders schemas without quotes, so that a dot separates names for models too.
     return ".".join(map(quote_identifier, schema.split(".")))
 
 
 def message_name(name: str) -> str:
-    """The name for a message: in backticks unless it has word characters only."""
+    """The name for a message: in backticks unless all its characters are word characters."""
     return name if _PLAIN.fullmatch(name) else quote_identifier(name)
 
 
@@ -55,32 +55,31 @@ def quote_literal(text: str) -> str:
 
 
 def text_sql(text: str) -> str:
-    """The text as an expression that has this value with any settings of the session. It may be no
-    literal, which SQL demands in some places, such as properties."""
+    """The text as an expression that works with any session settings. It may not be a literal,
+    which SQL requires in some places, such as properties."""
     if text == text.translate(_ESCAPES) and "$" not in text:
         return f"'{text}'"
     return f"cast(x'{text.encode().hex()}' AS string)"
 
 
 def field_sql(value: str, name: str) -> str:
-    """The field `name`, which may be empty, of the struct `value`, which is SQL.
+    """SQL of the field `name`, which may be empty, of the struct with the SQL `value`.
 
-    Correct with any settings of the session, unless the name has both an escaped character and
-    `${...}`.
+    It works with any session settings, unless the name has both an escaped character and `${...}`.
     """
     if name == name.translate(_ESCAPES):
-        # Spark joins two literals side by side, and sees no `${` in them.
+        # Spark concatenates two adjacent literals, and does not detect the `${` across both.
         literal = name.replace("${", "$' '{")
         return f"{value}['{literal}']"
-    # A session may take a quoted name for a pattern of columns, but not after a function.
+    # A session may interpret a quoted name as a regular expression, but not after a function.
     return f"coalesce({value}).{quote_identifier(name)}"
 
 
 def bind(sql: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """The statement with a named parameter for each `%s`, and their values.
 
-    Not with `?`, as Spark 4.1.0 confuses the order of more than four. Dates and times become
-    literals, as Spark would shift values by the driver's time zone.
+    Not with `?`: Spark 4.1.0 confuses the order of more than four of them. Dates and times become
+    literals: Spark would shift parameters by the driver's time zone.
     """
     marks: list[str] = []
     passed: dict[str, Any] = {}

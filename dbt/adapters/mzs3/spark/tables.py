@@ -1,4 +1,4 @@
-"""Tables and views: rows from Python, formats, and properties."""
+"""Tables and views in Spark: writing rows from Python, formats, and properties."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
 
 def create_table(spark: SparkSession, rows: Any, *, view: str, statements: list[str]) -> None:
-    """Runs the statements; in them, the temporary view `view` is the rows of a Python model."""
+    """Runs the statements, which select a Python model's rows from the temporary view `view`."""
     frame = as_spark_frame(spark, rows)
     # pandas-on-Spark chooses a session itself, and a temporary view belongs to a session.
     session = frame.sparkSession
@@ -34,13 +34,13 @@ def create_table(spark: SparkSession, rows: Any, *, view: str, statements: list[
 
 def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     """The rows of an Arrow table as a Spark DataFrame."""
-    # Spark Connect takes no types from a table without rows.
+    # Spark Connect does not read the types of a table without rows.
     schema = None if table.num_rows else from_arrow_schema(table.schema, False)
     return spark.createDataFrame(table, schema)
 
 
 def as_spark_frame(spark: SparkSession, rows: Any) -> DataFrame:
-    """The rows as a Spark DataFrame. Raises SparkJobError for other types."""
+    """The rows of a Python model as a Spark DataFrame. Raises SparkJobError for other types."""
     if isinstance(rows, DataFrame):
         return rows
     kind = f"{type(rows).__module__}.{type(rows).__qualname__}"
@@ -58,8 +58,8 @@ def as_spark_frame(spark: SparkSession, rows: Any) -> DataFrame:
 
 
 def _empty_frame(spark: SparkSession, rows: Any) -> DataFrame:
-    """A frame with the columns of a pandas DataFrame without rows, from which Spark infers no
-    types. A column of objects is one of strings, as it mostly is in pandas."""
+    """A frame with the columns of a pandas DataFrame without rows, as Spark can't infer their
+    types. Columns of objects become strings, which such columns mostly hold."""
     if not len(rows.columns):
         raise SparkJobError(
             "the model returned a pandas DataFrame without rows and columns; give it columns, "
@@ -79,9 +79,9 @@ def load_seed(
     columns: Sequence[Iterable[Any]],
     types: Sequence[str],
 ) -> None:
-    """Appends rows, given by column, to `table`, a name in SQL, cast to the Spark `types`.
+    """Appends rows, given as columns, to `table`, a SQL name; casts values to the Spark `types`.
 
-    In ANSI mode a value that doesn't fit its type fails the whole load.
+    In ANSI mode, a value that can't be cast fails the whole load.
     """
     texts = pa.table([pa.array(map(_text, values), pa.string()) for values in columns], names)
     frame = arrow_frame(spark, texts).coalesce(1)
@@ -89,7 +89,7 @@ def load_seed(
         name.lower(): F.col(quote_identifier(name)).cast(type_).alias(name)
         for name, type_ in zip(names, types, strict=True)
     }
-    # By name: a table has its partition columns last, wherever the file has them.
+    # By name, as a table has its partition columns last, but a seed's file may not.
     order = [cast[column.lower()] for column in spark.table(table).columns]
     frame.select(*order).write.insertInto(table)
 
@@ -106,7 +106,7 @@ def schema_names(spark: SparkSession) -> list[str]:
 
 
 def table_format(spark: SparkSession, declared: str | None) -> str:
-    """The format of new tables: the declared one, else Spark's default if it is one of ours."""
+    """The format of new tables: the declared one, else Spark's default if we support it."""
     default = str(spark.conf.get("spark.sql.sources.default", PARQUET)).lower()
     return declared or (default if default in TABLE_FORMATS else PARQUET)
 
@@ -114,9 +114,9 @@ def table_format(spark: SparkSession, declared: str | None) -> str:
 def change_view(
     spark: SparkSession, view: str, text: str, prefix: str, properties: Mapping[str, str]
 ) -> None:
-    """Replaces the text of a view atomically; `properties` are those that this would remove."""
+    """Replaces a view's text atomically; `properties` are its own, else lost with Iceberg."""
     if _OF_ICEBERG in (read_properties(spark, view, "") or {}):
-        # Atomic for Iceberg's views, which have no ALTER VIEW; Spark would drop its own.
+        # Iceberg has no ALTER VIEW, and replaces atomically; Spark would drop its own views first.
         own = f"TBLPROPERTIES {properties_sql(prefix, properties)}" if properties else ""
         spark.sql(f"CREATE OR REPLACE VIEW {view} {own} AS {text}")
     else:
@@ -124,17 +124,17 @@ def change_view(
 
 
 def encode_property(text: str) -> str:
-    """The text in hexadecimal digits: Spark redacts a property with a word such as `token`."""
+    """The text in hexadecimal digits: Spark redacts properties with words such as `token`."""
     return text.encode().hex()
 
 
 def decode_property(value: str) -> str:
-    """The text of `encode_property`. Raises ValueError for other values."""
+    """The inverse of `encode_property`. Raises ValueError for invalid values."""
     return bytes.fromhex(value).decode()
 
 
 def properties_sql(prefix: str, values: Mapping[str, str]) -> str:
-    """The properties as SQL, in parentheses, with the prefix before each name."""
+    """SQL of the properties, in parentheses, with the prefix before each name."""
     pairs = ", ".join(
         f"{quote_literal(prefix + key)} = {quote_literal(value)}" for key, value in values.items()
     )

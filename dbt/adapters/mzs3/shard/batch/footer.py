@@ -1,4 +1,4 @@
-"""What the footer of a batch's file says of row groups: the range and size of each column."""
+"""The footer of a batch's file: the range and size of each column in each row group."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Value = int | Decimal | str
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a filter wants of the column with a tag: a value in one of the ranges, or NULL if
-    `is_null`. Both ends are included; None is no limit.
+    """A filter's condition on the column with a tag: the value is in one of the ranges, or NULL if
+    `is_null`. Both ends of a range are included; None is no limit.
 
-    Dates are days, and times microseconds, since 1970.
+    Dates are days since 1970, and timestamps microseconds.
     """
 
     tag: int
@@ -37,7 +37,7 @@ class Bounds:
 def may_hold(
     group: pq.RowGroupMetaData, bounds: Sequence[Bounds], columns: Mapping[int, Type]
 ) -> bool:
-    """Whether a row of the group may be within all bounds; `columns` are the file's, by tag."""
+    """Whether the row group may have a row within all bounds; `columns` are the file's, by tag."""
     if not bounds:
         return True
     found = {chunk.path_in_schema: chunk.statistics for chunk in _chunks(group)}
@@ -64,20 +64,20 @@ def _may_be_within(bounds: Bounds, found: pq.Statistics | None, rows: int) -> bo
         return True
     if nulls == rows:
         return False
-    if not found.has_min_max:  # as of long texts
+    if not found.has_min_max:  # as for long texts
         return bool(bounds.ranges)
     return any(_overlap(low, high, found.min, found.max) for low, high in bounds.ranges)
 
 
 def _overlap(low: Any, high: Any, least: Any, most: Any) -> bool:
     if isinstance(least, float):
-        # Of a numeric, files have the nearest double, which never grows as the number shrinks.
+        # Statistics of a numeric are those of its nearest doubles, which keep the order.
         low, high = (end if end is None else float(end) for end in (low, high))
     return (low is None or low <= most) and (high is None or least <= high)
 
 
 def sizes(group: pq.RowGroupMetaData) -> Counter[int]:
-    """The bytes that a row group's columns have in the file, by tag."""
+    """The compressed bytes of a row group's columns, by tag."""
     counted: Counter[int] = Counter()
     for chunk in _chunks(group):
         first, *rest = chunk.path_in_schema.split(".")
@@ -88,7 +88,7 @@ def sizes(group: pq.RowGroupMetaData) -> Counter[int]:
 
 @dataclass
 class Tally:
-    """What was fetched of some files: bytes by tag, and how many row groups were skipped."""
+    """What was fetched from files: the bytes by tag, and how many row groups were skipped."""
 
     files: int = 0
     groups: int = 0
@@ -96,11 +96,11 @@ class Tally:
     bytes: Counter[int] = field(default_factory=Counter)
 
     def report(self) -> str:
-        """A text that `add` reads."""
+        """This tally as a text for `add`."""
         return json.dumps({**vars(self), "bytes": [*self.bytes.items()]})
 
     def add(self, report: str) -> None:
-        """Add what a task has reported."""
+        """Adds the tally in a task's report."""
         found = json.loads(report)
         self.files += found["files"]
         self.groups += found["groups"]

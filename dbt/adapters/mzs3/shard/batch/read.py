@@ -1,4 +1,4 @@
-"""Reading columns of a batch's files, and comparing their two encodings."""
+"""Reads columns of a batch's files, and compares the files' two encodings."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _IF_DAMAGED = (
     "If it is damaged, restore the object, or read the shard as of a time before its batch"
 )
 
-# The footer is at the end of the file: as much as pyarrow asks for first.
+# The end of the file, with the footer: pyarrow requests this many bytes first.
 TAIL_BYTES = 64 * 1024
 
 
@@ -64,9 +64,9 @@ class BatchError(ValueError):
 
 @dataclass(frozen=True)
 class FileComparison:
-    """How many values of a file were compared, and how many differ by the tag of their column.
+    """How many values of a file were compared, and how many differ, by column tag.
 
-    Nothing is compared unless both encodings are there and may be read.
+    Nothing is compared unless the file has both encodings, and both may be read.
     """
 
     compared: int
@@ -82,9 +82,9 @@ def read_batch(
 ) -> Iterator[pa.RecordBatch]:
     """Record batches of `t`, `d` and the wanted columns in wire form, named by tag, in file order.
 
-    Structured columns are read if their version is trusted, else messages. Row groups are skipped
-    if trusted statistics show that no row is within the bounds, which are of wanted columns. The
-    `tally` counts what was read. Memory holds the wanted columns of one row group. Raises
+    Reads structured columns if their version is trusted, else messages. Skips row groups if
+    trusted statistics show that no row is within the bounds, which concern wanted columns. The
+    `tally` counts what was fetched. Memory holds the wanted columns of one row group. Raises
     BatchError.
     """
     tally = Tally() if tally is None else tally
@@ -93,9 +93,9 @@ def read_batch(
 
 
 def compare_encodings(source: Any) -> FileComparison:
-    """Compare all columns of a file, floats by their bits; memory holds one row group.
+    """Compares all columns of a file, floats by their bits; memory holds one row group.
 
-    Raises BatchError for a file that can't be read, or a value that one encoding can't have.
+    Raises BatchError for a file that can't be read, or a value that is invalid in an encoding.
     """
     with _errors_of_file():
         return _BatchReader(source, (), both=True).compare()
@@ -112,15 +112,15 @@ def _errors_of_file() -> Iterator[None]:
 
 
 def _opened(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """The file; it prefetches the wanted columns of the row groups read, and keeps them."""
+    """Opens the file; it fetches all needed columns of a row group at first, and keeps them."""
     return pq.ParquetFile(
         source, metadata=metadata, pre_buffer=True, page_checksum_verification=True
     )
 
 
 class _BatchReader:
-    """Reads columns of a batch's file; with `both`, all columns in both encodings, or none if the
-    file has only one to read."""
+    """Reads columns of a batch's file; with `both`, all columns in both encodings, or none if only
+    one of the encodings can be read."""
 
     def __init__(self, source: Any, wanted: Sequence[Column], *, both: bool = False) -> None:
         self._source = source
@@ -141,7 +141,7 @@ class _BatchReader:
                 "version of dbt-mzs3 may read, and its rows are in no other form; use the version "
                 "that wrote it, or a later one"
             )
-        # Of numbers that are wanted as doubles no digits are read.
+        # For numerics that are wanted as doubles, the exact digits are not read.
         doubles = {want.tag for want in wanted if want.kind.name == "double"}
         numbers = (tag for tag, kind in self._columns.items() if kind.name == "numeric")
         self._part = {} if both else {tag: ".lossy" for tag in numbers if tag in doubles}
@@ -177,7 +177,7 @@ class _BatchReader:
         self, names: Sequence[str], bounds: Sequence[Bounds], tally: Tally
     ) -> Iterator[pa.RecordBatch]:
         if self._codec or not self._structure:
-            bounds = ()  # statistics of messages say nothing of their columns
+            bounds = ()  # messages have no statistics of columns
         fetched = [*self._columns] if self._structure else []
         if self._codec:
             fetched.append(MESSAGES)
@@ -197,7 +197,7 @@ class _BatchReader:
                 )
 
     def _structured(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
-        """The file's columns by tag, in the types that they have there."""
+        """The columns from the structured encoding, by tag, in the types of the file."""
         found = {}
         for tag, kind in self._columns.items():
             with self._errors_of(tag):
@@ -209,7 +209,7 @@ class _BatchReader:
         return found
 
     def _messages(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
-        """As `_structured`, from the other encoding."""
+        """The columns from the messages, by tag, in the types of the file."""
         columns = self._layout.columns
         places = {place for place, tag in enumerate(columns) if tag in self._columns}
         found = decode_rows(batch.column("k"), list(columns.values()), places)
@@ -227,7 +227,7 @@ class _BatchReader:
 
     @contextlib.contextmanager
     def _errors_of(self, tag: int) -> Iterator[None]:
-        """An error of a value becomes a BatchError that names the column."""
+        """Turns an error about a value into a BatchError that names the column."""
         try:
             yield
         except (pa.ArrowException, ValueError) as error:
@@ -240,13 +240,13 @@ def _differing(values: pa.Array, others: pa.Array, kind: Type) -> int:
     # Floats are compared by their bits: to Arrow, 0.0 equals -0.0, and NaN does not equal NaN.
     if float_bits(values).equals(float_bits(others)):
         return 0
-    # As messages, values of any type can be compared one by one; no value has an empty one.
+    # Encoded as messages, values of any type can be compared; only NULL becomes an empty message.
     one, other = (pc.fill_null(datums(each, kind), b"") for each in (values, others))
     return int(pc.sum(pc.not_equal(one, other)).as_py())
 
 
 def _is_known(field: pa.Field, kind: Type) -> bool:
-    """Whether the field and all inside of it have the extension names of this version."""
+    """Whether this version knows the extension names of the field and of all fields inside."""
     stored = field.type
     if pa.types.is_map(stored):
         inside = [stored.key_field, stored.item_field]
@@ -265,11 +265,11 @@ def read_files(
     bounds: Sequence[Bounds],
     reports: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over rows of FILES_SCHEMA: as `read_batch`, with the columns c0, c1, ….
+    """For `mapInArrow` over rows of FILES_SCHEMA: runs `read_batch`, with columns c0, c1, ….
 
-    Of each file, reads the first row and then every `every`-th one. With `reports`, a last column
-    REPORT is NULL, but for one more row at the end, which has the report of a Tally there and
-    `d` = 0. Raises ExecutorError, which names the file and, for a wrong value, the column.
+    Reads the first row of each file, and then every `every`-th one. With `reports`, a last column
+    REPORT is NULL except in an extra row at the end, which has the report of a Tally and `d` = 0.
+    Raises ExecutorError, which names the file and, for a wrong value, the column.
     """
 
     def read(listed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -320,7 +320,7 @@ def _every_nth(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.Rec
     if every == 1:
         yield from batches
         return
-    start = 0  # the first such row of the next batch
+    start = 0  # the first row to read in the next batch
     for batch in batches:
         places = range(start, batch.num_rows, every)
         yield batch.take(pa.array(places, pa.int64()))
@@ -331,7 +331,7 @@ def _every_nth(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.Rec
 def _opened_file(
     store: Store, location: S3Location, row: Mapping[str, Any]
 ) -> Iterator[RandomAccessFile]:
-    """The file of a row of FILES_SCHEMA; a BatchError becomes an ExecutorError that names it."""
+    """Opens the file in a row of FILES_SCHEMA; adds its URI to a BatchError, as ExecutorError."""
     file = ListedObject(row["key"], row["etag"], row["size"])
     try:
         yield open_file(store, location, file)
@@ -340,10 +340,10 @@ def _opened_file(
 
 
 def open_file(store: Store, location: S3Location, file: ListedObject) -> RandomAccessFile:
-    """The object as a file, read by ranges.
+    """The object as a file, fetched by ranges.
 
-    Reading it raises ExecutorError, which names the object, if it is gone, was replaced, or can't
-    be fetched.
+    Reads raise ExecutorError, which names the object, if it is gone, was replaced, or can't be
+    fetched.
     """
     uri = location.uri_of(file.key)
 

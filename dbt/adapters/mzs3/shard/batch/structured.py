@@ -1,6 +1,6 @@
 """The structured encoding: Arrow arrays that other readers of Parquet understand.
 
-Scalars whose stored form is none of Arrow's own are big-endian, so that bytes sort as values.
+Scalars that Arrow lacks are stored as big-endian bytes, which sort in the order of the values.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from dbt.adapters.mzs3.shard.types import (
 from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
 _SECOND = 1_000_000_000  # nanoseconds
-# Of an interval's months, days and microseconds, by where they begin.
+# The months, days and microseconds of an interval, by their offsets.
 _INTERVAL_WORDS = {0: pa.uint32(), 4: pa.uint32(), 8: pa.uint64()}
 
-_EXACT_DIGITS = 15  # a double holds every integer of so many
+_EXACT_DIGITS = 15  # a double can hold every integer with this many digits
 # The first byte of a number that is not negative and has no digits before the point.
 _ZERO = 0x80
-# After the last digit of a negative number: of two that begin alike, the shorter one is larger.
+# Ends a negative number: if two of them begin alike, the shorter one is larger.
 _END = pa.scalar(b"\xff", pa.binary())
 
 _HEADS = pa.array([bytes([_ZERO + digits]) for digits in range(MAX_DIGITS + 1)], pa.binary())
-# By the first byte of a number without its sign; what is none of them is no number.
+# Exponents by the first byte of a number without its sign; `?` for invalid first bytes.
 _EXPONENTS = pa.array(
     [
         b"E%d" % (head - _ZERO) if _ZERO <= head <= _ZERO + MAX_DIGITS else b"?"
@@ -58,7 +58,7 @@ _EXPONENTS = pa.array(
 
 
 def to_storage(values: pa.Array, kind: Type) -> pa.Array:
-    """Values in wire form as files have them; ValueError for one that the type does not have."""
+    """Converts values from wire form to the files' form. Raises ValueError for invalid values."""
     data_type = storage_type(kind)
     match kind.name:
         case "record" if not kind.children:
@@ -86,7 +86,7 @@ def to_storage(values: pa.Array, kind: Type) -> pa.Array:
 
 
 def from_storage(values: pa.Array, kind: Type) -> pa.Array:
-    """The inverse of `to_storage`; raises ValueError for bytes that it can't have made."""
+    """The inverse of `to_storage`. Raises ValueError for bytes that it can't have written."""
     data_type = wire_type(kind)
     match kind.name:
         case "record" if not kind.children:
@@ -120,7 +120,7 @@ def _of_each_child(
     kind: Type,
     data_type: pa.DataType,
 ) -> pa.Array:
-    """Lists and records with what is inside converted; a map comes as a list of records."""
+    """Converts the values inside lists and records; maps are given as lists of records."""
     if kind.name in RECORDS:
         pairs = zip(values.flatten(), kind.children, strict=True)
         children = [convert(part, inner) for part, inner in pairs]
@@ -138,12 +138,12 @@ def _flip_sign(words: pa.Array) -> pa.Array:
 
 
 def numeric_to_storage(numbers: pa.Array) -> pa.Array:
-    """Decimals as the nearest double, and as bytes that are exact.
+    """Decimals as the nearest double, and as exact bytes.
 
-    The bytes of a number that is not negative: 128 plus the number of its digits before the point,
-    these digits in ASCII without leading zeros, and those after the point without trailing zeros.
-    Of a negative one: the complement of its opposite's bytes, and 255. So bytes are equal, and
-    sort, as the numbers do, whatever their precision and scale.
+    The bytes of a number >= 0 are 128 plus the number of digits before the point, these digits in
+    ASCII without leading zeros, and the digits after the point without trailing zeros. The bytes
+    of a negative number are the complement of its absolute value's bytes, and 255. Thus bytes
+    compare like the numbers, whatever their precision and scale.
     """
     opposites = pc.fill_null(pc.less(numbers, pa.scalar(0, numbers.type)), False)
     actual = _digits(pc.abs(numbers))
@@ -156,9 +156,9 @@ def numeric_to_storage(numbers: pa.Array) -> pa.Array:
 
 
 def numeric_from_storage(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """The inverse of `numeric_to_storage`, as a decimal type.
+    """The inverse of `numeric_to_storage`, with the decimal type `data_type`.
 
-    Raises ValueError for bytes that it can't have made, or a number that the type does not hold.
+    Raises ValueError for bytes that it can't have written, or a number too large for the type.
     """
     _, actual = stored.flatten()
     opposites = pc.fill_null(pc.less(actual, _HEADS[0]), False)
@@ -169,7 +169,7 @@ def numeric_from_storage(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
         _require(pc.not_equal(negative, _HEADS[0]))  # there is no negative zero
         actual = pc.replace_with_mask(actual, opposites, negative)
     heads = fixed_width(pc.binary_slice(actual, 0, 1), 1).view(pa.uint8())
-    # Without an end, `binary_slice` of pyarrow 26 fails.
+    # `binary_slice` of pyarrow 26 fails without an end.
     digits = pc.binary_slice(actual, 1, 2 + MAX_DIGITS)
     whole = pc.subtract(heads.cast(pa.int32()), _ZERO)
     count = pc.binary_length(digits)
@@ -183,7 +183,7 @@ def numeric_from_storage(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 def nearest_doubles(numbers: pa.Array) -> pa.Array:
-    """The nearest double of each decimal; a larger decimal never has a smaller one."""
+    """The nearest double of each decimal; keeps the order, but may make different values equal."""
     data_type = numbers.type
     if data_type.precision > _EXACT_DIGITS:
         return numbers.cast(pa.string()).cast(pa.float64())
@@ -193,7 +193,7 @@ def nearest_doubles(numbers: pa.Array) -> pa.Array:
 
 
 def _digits(numbers: pa.Array) -> pa.Array:
-    """The bytes of numbers that are not negative."""
+    """The exact bytes of numbers that are not negative."""
     precision, scale = numbers.type.precision, numbers.type.scale
     unscaled = numbers.view(pa.decimal128(precision, 0)).cast(pa.string())
     padded = pc.ascii_lpad(unscaled, scale, "0")
@@ -206,13 +206,13 @@ def _digits(numbers: pa.Array) -> pa.Array:
 
 
 def _require(holds: pa.Array) -> None:
-    """Raise ValueError for bytes that are not the canonical ones of their number."""
+    """Raises ValueError unless all are true: some bytes are not the canonical ones of a number."""
     if not pc.all(holds, min_count=0).as_py():
         raise ValueError("a value has not the bytes of a numeric")
 
 
 def _complement(values: pa.Array) -> pa.Array:
-    """The complement of `binary` values, at least one and without NULLs."""
+    """The bitwise complement of `binary` values: at least one, and no NULLs."""
     data = data_of(values)
     bits = pc.bit_wise_not(from_raw(pa.uint8(), data, data.size))
     offsets = from_raw(pa.int32(), values.buffers()[1].slice(4 * values.offset), len(values) + 1)

@@ -1,4 +1,4 @@
-"""Writing the files of a batch, and the layout in their metadata."""
+"""Writes the files of a batch; reads and writes the layout in their metadata."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from dbt.adapters.mzs3.shard.types import (
 
 COMPRESSION = "zstd"
 
-# Increased when structured columns change in a way that extension names do not show, or when those
-# of a version turn out to be wrong.
+# Increased when structured columns change without a change of extension names, or when the
+# structured columns of a version turn out to be wrong.
 VERSION = 1
-# The versions whose structured columns are read.
+# Structured columns of other versions are not read.
 TRUSTED = frozenset({1})
 
 _METADATA_KEY = b"dbt-mzs3.batch"
@@ -43,7 +43,7 @@ _METADATA_KEY = b"dbt-mzs3.batch"
 class BatchFormat:
     """A batch's files: Parquet, with the rows in each encoding of the layout.
 
-    `names` are what users call the columns, and used in errors only. The same rows give the same
+    `names` are the users' names of the columns, for errors only. The same rows give the same
     bytes, with the same version of pyarrow. Each page has a checksum.
     """
 
@@ -53,9 +53,9 @@ class BatchFormat:
     stored = ParquetFormat.stored_as["none"]
 
     def writer(self, _: pa.Schema, __: Sequence[LogicalType], max_file_size: int) -> FileWriter:
-        """What writes rows `t`, `d` and the columns.
+        """A writer for rows of `t`, `d` and the columns.
 
-        Raises ExecutorError, which names the column of a wrong value.
+        The writer raises ExecutorError for a wrong value, and names the column.
         """
         schema = self.layout.file_schema()
         begin = parquet_files(schema, COMPRESSION, max_file_size, checksums=True)
@@ -63,7 +63,7 @@ class BatchFormat:
 
     def _prepared(self, schema: pa.Schema, rows: pa.RecordBatch) -> RowBlock[list[pa.Array]]:
         columns = self._file_columns(schema, rows)
-        # In both encodings a row may be several times as large as in the batch that Spark sent.
+        # With both encodings, a row may be several times as large as in the batch from Spark.
         ends = row_ends(pa.RecordBatch.from_arrays(columns, schema.names))
         return RowBlock(columns, ends)
 
@@ -93,7 +93,7 @@ class BatchFormat:
 
 
 def as_wire(values: pa.Array, kind: Type) -> pa.Array:
-    """Values from Spark in wire form, fields by place; raises ArrowInvalid for wrong values."""
+    """Converts values from Spark to wire form. Raises ArrowInvalid for invalid values."""
     target = wire_type(kind)
     if values.type != target:
         values = values.view(_by_place(values.type, kind)).cast(target)
@@ -105,7 +105,7 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
 def with_times(
     kinds: Sequence[Type],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: columns of these types, with times of Spark's own type for the numbers."""
+    """For `mapInArrow`: converts times in columns of these types from numbers to Spark's type."""
 
     def restore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -117,10 +117,10 @@ def with_times(
 
 
 def _require_range(values: pa.Array, kind: Type) -> None:
-    """Raise ArrowInvalid for a number that fits into the wire form of an unsigned type only.
+    """Raises ArrowInvalid for a number that is out of an unsigned type's range.
 
-    Otherwise one encoding would accept a number that the other refuses. Values under a NULL, or
-    outside of a slice, do not count.
+    Its wire form can hold the number, and so one encoding would accept it, and the other would
+    not. Ignores values under a NULL or outside of a slice.
     """
     if kind.name in LARGEST:
         values.cast(SCALARS[kind.name].storage)
@@ -133,7 +133,7 @@ def _require_range(values: pa.Array, kind: Type) -> None:
 
 
 def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
-    """The type with the fields of records named by place."""
+    """The type with the fields of records named by position."""
     if pa.types.is_struct(data_type) and kind.children:
         pairs = zip(data_type, kind.children, strict=True)
         types = [_by_place(field.type, inner) for field, inner in pairs]
@@ -145,7 +145,7 @@ def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
 
 @contextlib.contextmanager
 def _errors_of(name: str) -> Iterator[None]:
-    """A ValueError becomes an ExecutorError that names the column."""
+    """Turns a ValueError into an ExecutorError that names the column."""
     try:
         yield
     except ValueError as error:  # pa.ArrowInvalid is one
@@ -156,9 +156,9 @@ def _errors_of(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class BatchLayout:
-    """What is in a file: the columns in order, and in which encodings, without users' names.
+    """What is in a file: its columns in order, and their encodings, without users' names.
 
-    Each type is under its column's tag, a number that no other column of the shard ever had.
+    `columns` has types by column tag, a number that is unique among all columns ever in the shard.
     """
 
     columns: Mapping[int, Type]
@@ -167,16 +167,16 @@ class BatchLayout:
 
     @property
     def has_codec(self) -> bool:
-        """Whether rows are there as messages, in `k`."""
+        """Whether the file has rows as messages, in `k`."""
         return self.encoding != "structured"
 
     @property
     def has_structure(self) -> bool:
-        """Whether rows are there as Arrow columns, in `k_s`."""
+        """Whether the file has rows as Arrow columns, in `k_s`."""
         return self.encoding != "codec"
 
     def file_schema(self) -> pa.Schema:
-        """The schema of a file: `k`, `v`, `t`, `d`, and beside them `k_s` and `v_s`."""
+        """The schema: `k`, `v` for messages, `t`, `d`, and `k_s`, `v_s` for structured columns."""
         columns = [[tag, kind.as_json()] for tag, kind in self.columns.items()]
         document = {"columns": columns, "encoding": self.encoding, "version": self.version}
         metadata = json.dumps(document, separators=(",", ":"), sort_keys=True)
@@ -185,14 +185,14 @@ class BatchLayout:
             types = {"k": pa.binary(), "v": pa.binary(), **types}
         if self.has_structure:
             stored = [storage_field(str(tag), kind) for tag, kind in self.columns.items()]
-            # There are no values, and Parquet has no groups without fields.
+            # A boolean instead of a struct without fields, which Parquet does not support.
             types |= {"k_s": pa.struct(stored), "v_s": pa.bool_()}
         fields = [pa.field(name, kind, nullable=False) for name, kind in types.items()]
         return pa.schema(fields, metadata={_METADATA_KEY: metadata.encode()})
 
 
 def layout_of(metadata: Mapping[bytes, bytes] | None) -> BatchLayout:
-    """The layout in the metadata of a file's schema; raises ValueError if it is no batch's."""
+    """The layout in the metadata of a file's schema. Raises ValueError if it is not a batch's."""
     document = (metadata or {}).get(_METADATA_KEY)
     if document is None:
         raise ValueError("it is not a file of a shard's batch")

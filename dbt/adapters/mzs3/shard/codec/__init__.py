@@ -1,1 +1,1 @@
-"""The codec: each row as one protobuf message, as docs/persist-shard/row.proto has it."""
+"""The codec: each row as one protobuf message, defined in docs/persist-shard/row.proto."""

@@ -1,4 +1,4 @@
-"""Messages decoded into columns, only those that are asked for."""
+"""Decodes messages into columns, but only the columns that are wanted."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _MOST_BYTES = 5  # of a length below 2 ** 31
 def decode_rows(
     rows: pa.Array, kinds: Sequence[Type], wanted: Collection[int] | None = None
 ) -> list[pa.Array]:
-    """The columns of messages `Row`, in wire form: those at the places `wanted`, None for all.
+    """The columns in messages `Row`, in wire form: those at the positions `wanted`, None for all.
 
-    `rows` has no NULLs; the columns come in the order of `kinds`. Raises DamagedError for bytes
-    that `encode_rows` can't have made of these types.
+    `rows` has no NULLs; the result has the order of `kinds`. Raises DamagedError for bytes that
+    `encode_rows` can't have written for these types.
     """
     cursor = Cursor(rows)
     columns = []
@@ -53,12 +53,12 @@ def decode_rows(
 
 
 def values_of_datums(messages: pa.Array, kind: Type) -> pa.Array:
-    """The values, in wire form, of messages `Datum`; NULL stays NULL."""
+    """The values in messages `Datum`, in wire form; NULL stays NULL."""
     return _values(pc.fill_null(messages, b""), kind)
 
 
 def _values(messages: pa.Array, kind: Type) -> pa.Array:
-    """The values of messages `Datum`, of which an empty one is NULL."""
+    """The values in messages `Datum`; an empty message is NULL."""
     is_valid = pc.greater(pc.binary_length(messages), 0)
     if pc.all(is_valid, min_count=0).as_py():
         return _values_without_nulls(messages, kind)
@@ -68,7 +68,7 @@ def _values(messages: pa.Array, kind: Type) -> pa.Array:
 
 
 def _values_without_nulls(messages: pa.Array, kind: Type) -> pa.Array:
-    """As `_values`, without NULLs."""
+    """The values in messages `Datum`, none of which is empty."""
     field = field_of(kind)
     cursor = Cursor(messages)
     cursor.expect(field.key)
@@ -128,7 +128,7 @@ def _map(content: pa.Array, kind: Type) -> pa.Array:
 
 
 def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
-    """The offset of each message `List` among all elements, and the elements."""
+    """Decodes messages `List`; returns the offset of each list in all elements, and these."""
     cursor = Cursor(content)
     cursor.expect(LIST_SIZES)
     packed = cursor.take(cursor.varint())
@@ -178,13 +178,13 @@ class Cursor:
         self._ends = ends.slice(1)
 
     def expect(self, key: bytes) -> None:
-        """Pass these bytes, which every value has here."""
+        """Moves past these bytes, which every value must have here."""
         for byte in key:
             if not pc.all(pc.equal(self._byte(), byte), min_count=0).as_py():
                 raise DamagedError("a field is not where the codec puts it")
 
     def varint(self) -> pa.Array:
-        """Pass a number and return it, `int32`."""
+        """Moves past a number of each value. Returns the numbers, `int32`."""
         byte = self._byte()
         more = pc.greater_equal(byte, _MORE)
         number = pc.bit_wise_and(byte, 0x7F)
@@ -202,30 +202,30 @@ class Cursor:
         return number.cast(pa.int32())
 
     def take(self, sizes: pa.Array) -> pa.Array:
-        """Pass so many bytes of each value and return them, `binary`."""
+        """Moves past this many bytes of each value. Returns the bytes, `binary`."""
         start = self._at
         self.skip(sizes)
         return self._between(start, self._at)
 
     def skip(self, sizes: pa.Array) -> None:
-        """Pass so many bytes of each value."""
+        """Moves past this many bytes of each value."""
         moved = pc.add(self._at, sizes)
         if not pc.all(pc.less_equal(moved, self._ends), min_count=0).as_py():
             raise DamagedError("a field ends behind its message")
         self._at = moved
 
     def rest(self) -> pa.Array:
-        """Pass what is left of each value and return it, `binary`."""
+        """Moves to the end of each value. Returns the bytes up to there, `binary`."""
         start, self._at = self._at, self._ends
         return self._between(start, self._ends)
 
     def finish(self) -> None:
-        """Check that every value was passed to its end."""
+        """Checks that the position is at the end of every value."""
         if not self._at.equals(self._ends):
             raise DamagedError("a message is longer than its fields")
 
     def _byte(self, where: pa.Array | None = None) -> pa.Array:
-        """Pass the next byte and return it, `int64`; any byte where `where` is false."""
+        """Moves past the next byte, if `where`, and returns it, `int64`; else returns any byte."""
         inside = pc.less(self._at, self._ends)
         needed = inside if where is None else pc.or_(inside, pc.invert(where))
         if not pc.all(needed, min_count=0).as_py():
@@ -236,7 +236,7 @@ class Cursor:
         return self._bytes.take(at).cast(pa.int64())
 
     def _between(self, starts: pa.Array, ends: pa.Array) -> pa.Array:
-        """The bytes between the two, as every second one of slices that touch each other."""
+        """The bytes from `starts` to `ends`: every second piece of the data, cut at all these."""
         length = len(starts)
         if not length:
             return pa.array([], pa.binary())

@@ -1,8 +1,8 @@
-"""Rows encoded as protobuf messages: the same values give the same bytes, in any batch.
+"""Encodes rows as protobuf messages: the same values give the same bytes, in any batch.
 
-The wire format is Protocol Buffers' (its documentation, "Encoding"), the fields are row.proto's.
-A field of variable length begins with its length. A batch has few different lengths, so the bytes
-of each are computed once, and everything else is done by column.
+The wire format is that of Protocol Buffers (see "Encoding" in their documentation), with the
+fields of row.proto. A field of variable length begins with its length. As a batch has few
+different lengths, each is encoded once in Python; the rest is done by column in Arrow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dbt.adapters.mzs3.shard.types import LISTS, RECORDS, SCALARS, Type
 
 
 def varint(number: int) -> bytes:
-    """A number that is not negative, 7 bits to the byte, the lowest first."""
+    """Encodes a number >= 0 with 7 bits per byte, the lowest bits first."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -39,13 +39,13 @@ def varint(number: int) -> bytes:
 
 @dataclass(frozen=True)
 class WireField:
-    """A field's key on the wire, and its width in bytes; None if its length is before it."""
+    """A field's key on the wire, and its width in bytes; None if its length precedes it."""
 
     key: bytes
     width: int | None = None
 
 
-# By width, as a key names it.
+# Protobuf's wire types, which are part of a key, by width in bytes.
 _WIRE_TYPES = {1: 0, 8: 1, None: 2, 4: 5}
 
 
@@ -53,7 +53,7 @@ def _key(number: int, width: int | None = None) -> bytes:
     return varint(number << 3 | _WIRE_TYPES[width])
 
 
-# The widths of the fields of `Datum`, which have the numbers from 1 on.
+# The widths of the fields of `Datum`, in the order of their numbers, from 1 on.
 _WIDTHS: Mapping[str, int | None] = {
     "bool": 1,
     "int32": 4,
@@ -78,7 +78,7 @@ _FIELDS = {
     for number, (name, width) in enumerate(_WIDTHS.items(), 1)
 }
 
-# The types of fields of fixed width that differ from the wire form.
+# Arrow types of fields of fixed width, if they differ from those in wire form.
 NUMBERS = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
 
 ROW_DATUM = _key(1)
@@ -88,7 +88,7 @@ INTERVAL_KEYS = (_key(1, 4), _key(2, 4), _key(3, 8))
 
 
 def numeric_start(scale: int) -> bytes:
-    """A message `Numeric` up to the 16 bytes of its unscaled value, which are last."""
+    """The bytes of a message `Numeric` before the 16 bytes of its unscaled value."""
     return _key(1, 1) + varint(scale) + _key(2) + varint(16)
 
 
@@ -102,7 +102,7 @@ def field_of(kind: Type) -> WireField:
 
 
 def encode_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
-    """Messages `Row` of columns in wire form; ValueError for a value that its type lacks."""
+    """Messages `Row` for columns in wire form. Raises ValueError for a value invalid in a type."""
     if not columns:
         return pa.repeat(pa.scalar(b"", pa.binary()), length)
     pieces: list[pa.Array | bytes] = []
@@ -118,7 +118,7 @@ def datums(values: pa.Array, kind: Type) -> pa.Array:
 
 
 def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
-    """The pieces, to be joined, of `Datum` messages under `key`; a NULL has no content."""
+    """The pieces, to be joined, of messages `Datum`, each after `key`; a NULL has no content."""
     content = _content(values, kind)
     heads = _heads(content, field_of(kind), key)
     return [heads, pc.fill_null(content, b"") if content.null_count else content]
@@ -127,7 +127,7 @@ def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
 def _heads(
     content: pa.Array, field: WireField, message_key: bytes | None = None
 ) -> pa.Array | bytes:
-    """What precedes each content: the start of its message, if any, and of the field."""
+    """The bytes before each content: keys and lengths of the message (if it has one) and field."""
 
     def head(size: int | None) -> bytes:
         start = b""
@@ -180,7 +180,7 @@ def _map(values: pa.Array, kind: Type) -> pa.Array:
 
 
 def _list(lists: pa.Array, ends: pa.Array, elements: pa.Array, kind: Type) -> pa.Array:
-    """Messages `List` of the elements between `ends`; NULL where a list is."""
+    """Messages `List` of the elements between `ends`; NULL if the list is."""
     messages = joined(*_framed(elements, kind, LIST_DATUM))
     sizes = pc.binary_length(messages)
     before = running_total(sizes).take(ends)

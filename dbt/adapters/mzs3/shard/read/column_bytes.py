@@ -1,4 +1,4 @@
-"""The bytes of a shard by column: those in its files, and those that reading it has fetched."""
+"""A shard's bytes per column: how many are in its files, and how many a read has fetched."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.store.store import ListedObject
 from dbt.adapters.mzs3.text import bytes_text, counted
 
-# In brackets, as a column may be called `messages`.
+# In brackets, to differ from a column called `messages`.
 _NO_COLUMNS = {MESSAGES: "(messages)", OTHERS: "(others)"}
 _LISTED = 8
 _WAIT_S = 5.0
-# Of each file 64 kB are fetched, and a shard may have tens of thousands.
+# To read a footer, 64 kB are fetched, and a shard may have tens of thousands of files.
 MOST_FOOTERS = 1000
 
 
 @dataclass(frozen=True)
 class ColumnBytes:
-    """Bytes by the names of columns, of files whose row groups were read, but for `skipped` ones.
+    """Bytes by column name, in `files` with `groups` row groups, of which `skipped` were not read.
 
-    What is no column has a name in brackets.
+    Bytes that belong to no column have a name in brackets.
     """
 
     files: int = 0
@@ -45,7 +45,7 @@ class ColumnBytes:
 
     @property
     def listed(self) -> str:
-        """The largest columns, with their bytes, and how many the others have."""
+        """The largest columns with their bytes, and the bytes of all others, as a text."""
         by_size = sorted(self.bytes.items(), key=lambda item: -item[1])
         shown = [f"{name} {bytes_text(size)}" for name, size in by_size[:_LISTED]]
         if rest := [size for _, size in by_size[_LISTED:]]:
@@ -54,7 +54,7 @@ class ColumnBytes:
 
     @property
     def text(self) -> str:
-        """What was fetched, in words."""
+        """A description of what was fetched."""
         total = bytes_text(sum(self.bytes.values()))
         text = f"fetched {total} of {counted(self.files, 'file')}"
         if self.skipped:
@@ -69,24 +69,24 @@ def _named(tally: Tally, columns: Sequence[Column]) -> ColumnBytes:
 
 
 class Fetching:
-    """Counts what tasks fetch while rows are read."""
+    """Counts the bytes that tasks fetch while they read a shard."""
 
     def __init__(self) -> None:
         self._observed: Observation | None = None
         self._columns: Sequence[Column] = ()
 
     def counted(self, changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
-        """The changes without the column REPORT and the rows that have one."""
+        """Returns the changes without the tasks' reports, which are collected as Spark runs."""
         self._observed, self._columns = Observation(), columns
-        # One report for each task: there are few.
+        # There are few reports: one for each task.
         reports = F.collect_list(REPORT).alias(REPORT)
         return changes.observe(self._observed, reports).where(F.col(REPORT).isNull()).drop(REPORT)
 
     def found(self) -> ColumnBytes | None:
-        """What was fetched, once the rows were read; None where Spark does not report it.
+        """What was fetched, after the rows were read; None if Spark does not report it.
 
-        Spark drops observations with plans that it finds to be empty, and may lose them. That is
-        no error, as the figure is only shown, and it is waited for only shortly.
+        Spark may lose an Observation, and drops it with a plan that turns out to be empty. As the
+        figure is only shown to users, a missing one is no error, and the wait for it is short.
         """
         tally = Tally()
         if self._observed is not None:
@@ -102,7 +102,7 @@ class Fetching:
 
 
 def bytes_in_files(prefix: Prefix, state: ShardState) -> ColumnBytes:
-    """The bytes of each column in the files of a shard, by their footers; of many, the newest.
+    """The bytes of each column, read from the footers of the newest MOST_FOOTERS files.
 
     Raises Mzs3Error.
     """

@@ -21,9 +21,9 @@ from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
-# The digits of the decimal that Spark makes of a whole number to compare it with another one.
+# The precision of the decimal to which Spark casts an integer to compare it with a decimal.
 _WHOLE = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 20}
-# The words before a quoted literal with which Spark casts it to the type to compare the two.
+# The words before a quoted literal ('' for none) with which Spark casts it to the column's type.
 _MOMENTS: Mapping[str, frozenset[str]] = {
     "date": frozenset({"", "date"}),
     "timestamp": frozenset({"", "date", "timestamp_ntz"}),
@@ -37,9 +37,9 @@ _Part = tuple[Column, Conjunct]
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition that Spark has found to be one on these columns.
+    """A condition that Spark accepts for these columns.
 
-    Rows for which it is true are within all of the bounds.
+    Rows for which it is true are within all `bounds`. Its `simple` parts never fail.
     """
 
     sql: str
@@ -48,13 +48,13 @@ class Filter:
     simple: tuple[str, ...]
 
     def changes(self, changes: DataFrame, names: Mapping[int, str]) -> DataFrame:
-        """Only changes of rows for which it may be true; its simple parts never fail."""
+        """The changes of rows for which the simple parts of the condition are true."""
         return self._select(changes, names, self.simple) if self.simple else changes
 
     def rows(self, rows: DataFrame, names: Mapping[int, str]) -> DataFrame:
-        """The rows for which it is true; columns are in wire form, with `names` by their tags.
+        """The rows for which the condition is true; `names` are the wire form's columns, by tag.
 
-        To be called with rows that exist as of the time: it may fail for a value of others.
+        Pass only rows that exist as of the time: the condition may fail for values of other rows.
         """
         return self._select(rows, names, [self.sql])
 
@@ -64,7 +64,7 @@ class Filter:
         row = "row"
         while folded(row) in {folded(column.name) for column in self.columns}:
             row += "_"
-        # A number that depends on the rows before it keeps Spark from moving the condition below.
+        # As the number is not deterministic, Spark can't push the condition down below it.
         number = F.monotonically_increasing_id().alias(_NUMBER)
         held = F.struct(*rows.columns, number).alias(row)
         values = in_users_types(self.columns, [names[column.tag] for column in self.columns])
@@ -75,8 +75,8 @@ class Filter:
 
 
 def filter_of(spark: SparkSession, sql: str, columns: Sequence[Column]) -> Filter:
-    """The condition on some of the columns; raises ShardError if it is none to Spark."""
-    # Spark has no function that makes its time type from the wire form.
+    """The filter for a condition. Raises ShardError if Spark rejects it for these columns."""
+    # Spark has no function that converts the wire form of a time to its own type.
     usable = [column for column in columns if not column.kind.holds(("time",))]
     named = columns_in(sql, usable)
     known = f"it may name {', '.join(column.name for column in usable)}"
@@ -86,7 +86,7 @@ def filter_of(spark: SparkSession, sql: str, columns: Sequence[Column]) -> Filte
         )
     nulls = [f"cast(null as {one.spark_sql}) as {quote_identifier(one.name)}" for one in named]
     try:
-        # Without a table: Spark would resolve other names among the columns below.
+        # A SELECT without FROM: Spark would also resolve names to columns of a table there.
         _ = spark.sql(f"select {', '.join(nulls)}").where(sql).schema
     except AnalysisException as exc:
         said = str(readable(exc)).splitlines()[0].rstrip(".;")
@@ -114,7 +114,7 @@ def _bounds(spark: SparkSession, parts: Sequence[_Part]) -> Iterator[Bounds]:
 
 
 def _is_known(column: Column, part: Conjunct) -> bool:
-    """Whether the column's statistics are in the order in which Spark compares its values."""
+    """Whether the column's statistics follow the order in which Spark compares its values."""
     if not _literals(part):
         return column.kind.name == "numeric" or column.kind.name in SCALARS
     is_point = any(low == high for low, high in part.ranges)
@@ -131,12 +131,12 @@ def _is_comparable(column: Column, literal: str, is_point: bool) -> bool:
     if quote and kind.name == "text":
         return not word
     if quote:
-        # Without ANSI mode, an `IN` of texts has Spark compare times as texts.
+        # Without ANSI mode, Spark evaluates an `IN` with texts by comparing times as texts.
         is_sure = bool(word) or not is_point or kind.name == "date"
         return is_sure and word.strip().lower() in _MOMENTS.get(kind.name, ())
     if kind.name != "numeric" and kind.name not in _WHOLE:
         return False
-    # Where the common type would need more digits than a decimal has, Spark rounds both.
+    # If the common type would need more digits than a decimal can have, Spark rounds both values.
     whole, _, fraction = literal.removeprefix("- ").partition(".")
     before = max(len(whole), _WHOLE["integer"], _WHOLE.get(kind.name, kind.precision - kind.scale))
     return before + max(len(fraction), kind.scale) <= MAX_DIGITS
@@ -152,9 +152,9 @@ def _plain(literal: str) -> Value:
 def _moments(
     spark: SparkSession, parts: Sequence[_Part]
 ) -> Mapping[tuple[Column, str | None], int | None]:
-    """Literals as Spark casts them in the session's time zone, in days or microseconds.
+    """The literals, cast by Spark in the session's time zone, in days or microseconds since 1970.
 
-    None for a literal that is no time: it sets no limit.
+    A literal that is not a valid time is None, which sets no limit.
     """
     timed = [(column, part) for column, part in parts if column.kind.name in _MOMENTS]
     asked = [(column, literal) for column, part in timed for literal in _literals(part)]

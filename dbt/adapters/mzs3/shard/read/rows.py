@@ -29,11 +29,11 @@ from dbt.adapters.mzs3.store.opened import open_store
 
 # Each task is work for Spark's driver, and a shard may have tens of thousands of files.
 MOST_TASKS = 500
-# Up to so many files each have a task of their own.
+# Up to this many files, each file has a task of its own.
 FEW_FILES = 8
-# A file's footer and its task take as long as reading some 2 MB.
+# Fetching a file's footer and starting its task take as long as reading 2 MB.
 _COST_OF_A_FILE = 2 << 20
-# Read in a fifth of a second, which is much longer than a task takes to start.
+# Reading this takes 0.2 s, much longer than starting a task.
 _COST_OF_A_TASK = 16 << 20
 
 
@@ -46,7 +46,7 @@ class ShardLocation:
 
 
 def readable_state(connection: AwsConnection, location: S3Location) -> ShardState:
-    """The state of a shard that can be read; NoShardError if there is none, or it was reset."""
+    """The shard's state. Raises NoShardError if no run has written it, or none since a reset."""
     state = StateStore(open_store(connection, location), location).existing().state
     if state.is_unwritten:
         raise NoShardError(
@@ -67,11 +67,11 @@ def read_shard(
     fetching: Fetching | None = None,
     state: ShardState | None = None,
 ) -> DataFrame:
-    """A shard's rows as of a time in ms since the epoch, or of its last one, read lazily.
+    """A shard's rows as of a time in ms since the epoch, by default its latest, read lazily.
 
-    `names` are columns, None for all. `where` is a condition on any columns. `fetching` counts
-    bytes; `state` is the shard's if the caller has read it. Raises ShardError, also for a time or
-    a column that can't be read.
+    `names` are the columns to read, None for all. `where` is a condition on any columns.
+    `fetching` counts the bytes fetched. `state` is the shard's state if the caller has read it.
+    Raises ShardError, also for a time or a column that can't be read.
     """
     state = state or readable_state(connection, location)
     moment = state.upper - 1 if as_of is None else as_of
@@ -96,11 +96,11 @@ def read_shard(
     )
     places = {column.tag: f"c{place}" for place, column in enumerate([*columns, *others])}
     if any(batch.retractions for batch in batches):
-        # One change may take away what another added.
+        # A change may retract a row that another change added.
         rows = filtered.changes(rows, places) if filtered else rows
         rows = consolidate(rows, list(places.values()))
     if filtered:
-        # Of rows outside the bounds, only some of the changes may have been read.
+        # Removes rows outside the bounds, for which only some changes may have been read.
         rows = filtered.rows(rows, places)
     chosen = [places[column.tag] for column in columns]
     return from_wire(repeat_rows(rows.select(*chosen, "d")), columns, chosen)
@@ -116,10 +116,10 @@ def changes_in(
     bounds: Sequence[Bounds] = (),
     every: int = 1,
 ) -> DataFrame:
-    """`t`, `d` and the columns as c0, c1, … in wire form, of the changes in the batches.
+    """The changes in the batches: `t`, `d`, and the columns in wire form as c0, c1, ….
 
-    Only every `every`-th change of a file is read, from the first on, and row groups that have
-    none within the bounds may be skipped.
+    Reads only every `every`-th change of a file, from the first on. May skip row groups that have
+    no row within the bounds.
     """
     fields = [T.StructField(name, T.LongType()) for name in ("t", "d")]
     kinds = enumerate(wire_spark_type(column.kind) for column in columns)
@@ -143,8 +143,8 @@ def changes_in(
 
 
 def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFile]) -> DataFrame:
-    """Rows of FILES_SCHEMA, in partitions of files that take about as long to read."""
-    # Over Spark Connect, asking for the cores is a query.
+    """A row of FILES_SCHEMA for each file, in partitions that take about the same time to read."""
+    # With Spark Connect, `default_parallelism` runs a query.
     cores = default_parallelism(spark) if len(files) > FEW_FILES else FEW_FILES
     tasks = tasks_of([file.size for file in files], cores)
     columns = {
@@ -158,9 +158,9 @@ def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFil
 
 
 def tasks_of(sizes: Sequence[int], cores: int) -> list[int]:
-    """The task that reads each file of these sizes: small files share a task.
+    """The numbers of the tasks that read files of these sizes; small files share a task.
 
-    Each core has the same number of tasks, unless there are fewer files or MOST_TASKS is less.
+    Each core gets the same number of tasks, unless there are too few files or MOST_TASKS is less.
     """
     costs = [size + _COST_OF_A_FILE for size in sizes]
     worth = sum(min(1, cost / _COST_OF_A_TASK) for cost in costs)
@@ -169,7 +169,7 @@ def tasks_of(sizes: Sequence[int], cores: int) -> list[int]:
 
 
 def balanced_tasks(costs: Sequence[int], most: int) -> list[int]:
-    """The task of each file, of at most `most` tasks that cost about the same."""
+    """The number of each file's task, for at most `most` tasks that cost about the same."""
     heap = [(0, task) for task in range(min(most, len(costs)))]
     tasks = [0] * len(costs)
     for place in sorted(range(len(costs)), key=lambda place: -costs[place]):

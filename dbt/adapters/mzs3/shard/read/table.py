@@ -1,8 +1,8 @@
-"""The view that a source's name stands for, and the tables that it reads.
+"""A source in Spark: a view with the source's name, and the tables from which it selects.
 
-Each run writes a table of its own, then points the view to it in one step; after that the table
-never changes. Queries that began before may read the older table for an unknown time: it is marked
-as unused, and a later run drops it once the mark is old enough.
+Each run writes a table of its own, which never changes later, and points the view to it in one
+step. Earlier queries may still read the previous table: that one is marked as unused, and a later
+run drops it once the mark is old enough.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dbt.adapters.mzs3.store.connection import AwsConnection
 
 PROPERTY = "mzs3.shard."
 UNUSED = "unused_since"
-# The run of an older table without a mark counts as killed.
+# If a table is older than this and has no mark, its run was killed.
 LONGEST_RUN_MS = 24 * 60 * 60 * 1000
 _OF_A_RUN = "__shard_([0-9]+)_[0-9a-f]{8}"
 
@@ -47,9 +47,9 @@ TIMES = "spark.sql.timeType.enabled"
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A source, and the name in Spark that stands for its rows.
+    """A source, and the schema and identifier of its view in Spark.
 
-    `columns` are the declared ones: names, and types in SQL or None.
+    `columns` are the declared columns: the name, and the type in SQL or None.
     """
 
     source: ShardSource
@@ -63,16 +63,16 @@ class SourceTable:
 def write_source_table(
     spark: SparkSession, table: SourceTable, *, tell: Tell = lambda what: None
 ) -> ColumnBytes | None:
-    """Write the shard's rows to the table; returns what was fetched, None if that is not known.
+    """Writes the shard's rows to the source. Returns what was fetched, None if that is unknown.
 
-    With `validate`, `tell` gets the comparison as levels and lines of the log, and a table of the
-    schema keeps it, also where encodings differ. Raises ShardError, S3Error, and what Spark
-    raises; then, and after a run that was killed, the table has the rows that it had before.
+    With `validate`, passes the comparison to `tell`, as (log level, line), and records it in a
+    table of the schema, also if encodings differ. Raises ShardError, S3Error, and Spark's
+    failures. After an error or a killed run, the source still has its earlier rows.
     """
     source, fetching = table.source, Fetching()
     replacement = TableReplacement(spark, table)
     state = readable_state(table.connection, source.location)
-    # Errors of the declaration come before the validation, which takes long.
+    # Reports errors of the declaration before the validation, which takes long.
     rows = _storable_rows(spark, table, state, fetching)
     validation = None
     if source.validate:
@@ -99,7 +99,7 @@ def write_source_table(
 def _storable_rows(
     spark: SparkSession, table: SourceTable, state: ShardState, fetching: Fetching | None = None
 ) -> DataFrame:
-    """The source's rows, read lazily; ShardError if Spark's tables can't hold a column."""
+    """The source's rows, read lazily. Raises ShardError if Spark's tables can't store a column."""
     source = table.source
     rows = read_shard(
         spark,
@@ -118,11 +118,11 @@ def _storable_rows(
 def write_empty_table(
     spark: SparkSession, table: SourceTable, *, if_missing: bool = False
 ) -> None:
-    """Give the table no rows, and the columns of the shard.
+    """Makes the source empty, with the shard's columns.
 
-    With `if_missing` it keeps its rows if it exists by then. Where there is no shard yet, as in a
-    new project, it gets the declared columns. Raises as `write_source_table`, and ShardError if
-    none is declared, one has no type, or the name is another relation's.
+    With `if_missing`, a source that exists keeps its rows. Without a shard, as in a new project,
+    the columns are the declared ones. Raises the errors of `write_source_table`, and ShardError if
+    no column is declared, one has no type, or another relation has the name.
     """
     replacement = TableReplacement(spark, table)
     try:
@@ -153,27 +153,27 @@ def refresh_source(
     if_missing: bool,
     tell: Tell = lambda what: None,
 ) -> ColumnBytes | None:
-    """Read the shard into the table, or no rows if `is_empty`, or if `if_missing`: then only a
-    table that does not exist. Tells and raises as `write_source_table`."""
+    """Writes the shard's rows to the source, or none if `is_empty`. With `if_missing`, only writes
+    a missing source, without rows. See `write_source_table` for `tell`, the result and errors."""
     if if_missing and source_exists(spark, table.schema, table.identifier):
         return None
     if is_empty or if_missing:
-        # Another process may have read it since.
+        # Another process may have written it in the meantime.
         write_empty_table(spark, table, if_missing=if_missing)
         return None
     return write_source_table(spark, table, tell=tell)
 
 
 def source_exists(spark: SparkSession, schema: str, identifier: str) -> bool:
-    """Whether the source was read before, or a relation of its name exists."""
+    """Whether the source, or another relation with its name, exists in Spark."""
     return read_properties(spark, qualified_name(schema, identifier), PROPERTY) is not None
 
 
 class TableReplacement:
-    """A new table for a source's view, begun before the shard is read.
+    """Replaces the table from which a source's view selects; created before the shard is read.
 
-    `table` is the new one, `before` the one that the view reads until then. Raises
-    ShardError where the name is another relation's.
+    `table` is the new table, `before` the view's table at the beginning, if any. Raises ShardError
+    if another relation has the source's name.
     """
 
     def __init__(self, spark: SparkSession, target: SourceTable) -> None:
@@ -182,15 +182,15 @@ class TableReplacement:
         self.identifier = target.identifier
         self.keep_ms = target.source.keep_ms
         self.file_format = table_format(spark, target.source.file_format)
-        # Metastores know no capital letters.
+        # Metastores store names in lower case.
         self.table = f"{self.identifier.lower()}__shard_{now_ms()}_{uuid.uuid4().hex[:8]}"
         self.before = self._table_of_view()
 
     def replace_rows(self, rows: DataFrame, *, if_missing: bool = False) -> None:
-        """Give the source these rows, and create its schema; after a failure the old rows stay.
+        """Writes the source's rows, and a missing schema; after a failure the old rows stay.
 
-        Keeps the rows of a run that began later, and with `if_missing` any rows. A query that has
-        begun can go on with the rows that it began with for `keep_ms`.
+        Keeps the rows of a run that began later, and with `if_missing` any rows. A running query
+        can read the old rows for another `keep_ms`.
         """
         self.create_schema()
         self._drop_unused()
@@ -199,22 +199,22 @@ class TableReplacement:
             unread = self.point_view(if_missing=if_missing)
         except BaseException:
             with contextlib.suppress(ShardError, *SPARK_FAILURES):
-                # Marked, not dropped: the view may have read it for a moment.
+                # Marked, not dropped: the view may have selected from it for a moment.
                 if self._table_of_view() != self.table:
                     self._mark(self.table)
             raise
         if unread is not None:
             self._mark(unread)
-            # No query knows of a table that the view never read.
+            # No query uses the new table if the view never selected from it.
             if not self.keep_ms or unread == self.table:
                 self._drop(unread)
 
     def create_schema(self) -> None:
-        """Create the schema of the source if there is none."""
+        """Creates the schema of the source if there is none."""
         self.spark.sql(f"create schema if not exists {quote_schema(self.schema)}")
 
     def _write(self, rows: DataFrame) -> None:
-        """Make the run's table with these rows, or no table after a failure."""
+        """Creates the new table with these rows; drops it after a failure."""
         table = qualified_name(self.schema, self.table)
         try:
             # The table is created empty first: if a run is killed while it writes rows, their
@@ -228,10 +228,10 @@ class TableReplacement:
             raise
 
     def point_view(self, *, if_missing: bool) -> str | None:
-        """Point the view to the new table; returns the table that it does not read, if any.
+        """Points the view to the new table. Returns the table that is now unused, if any.
 
-        That is the new one if the view reads the table of a run that began later, which has newer
-        rows. As clocks of hosts differ, only tables of runs at the same time are compared.
+        The new table is unused if the view exists and `if_missing`, or if it selects from a
+        concurrent run's table that began later. Other runs are not compared, as clocks differ.
         """
         if self._is_old(self.table):
             # Another run may have marked it as the table of a killed run.
@@ -255,7 +255,7 @@ class TableReplacement:
         return now
 
     def _table_of_view(self) -> str | None:
-        """The table that the view reads, None without one; ShardError if the view is not ours."""
+        """The view's table, None without a view. Raises ShardError if the view is not ours."""
         view = qualified_name(self.schema, self.identifier)
         if read_properties(self.spark, view, PROPERTY) is None:
             return None
@@ -271,7 +271,7 @@ class TableReplacement:
         return self.identifier.lower() + found[1]
 
     def _drop_unused(self) -> None:
-        """Drop tables that were marked `keep_ms` ago, and mark those that killed runs have left.
+        """Drops tables that were marked `keep_ms` ago or earlier; marks the tables of killed runs.
 
         Tables of runs that may still write are kept. Raises ShardError if the view is not ours.
         """
@@ -288,12 +288,12 @@ class TableReplacement:
                 self._mark(name)
 
     def _drop(self, name: str) -> None:
-        purge = " purge" if self.file_format == ICEBERG else ""  # which would leave the files
+        purge = " purge" if self.file_format == ICEBERG else ""  # else Iceberg keeps the files
         table = qualified_name(self.schema, name)
         self.spark.sql(f"drop table if exists {table}{purge}")
 
     def _began_at(self, name: str) -> int | None:
-        """When the run of a table began, in ms since the epoch; None for other tables."""
+        """When the run with this table began, in ms since the epoch; None for other tables."""
         found = re.fullmatch(re.escape(self.identifier.lower()) + _OF_A_RUN, name.lower())
         return int(found[1]) if found else None
 
@@ -301,7 +301,7 @@ class TableReplacement:
         return (self._began_at(name) or 0) <= now_ms() - LONGEST_RUN_MS
 
     def _mark(self, name: str) -> None:
-        """Mark a table that no query reads from now on; another run may have dropped it."""
+        """Marks a table as unused from now on, unless another run has dropped it."""
         since = properties_sql(PROPERTY, {UNUSED: str(now_ms())})
         with contextlib.suppress(*SPARK_FAILURES):
             table = qualified_name(self.schema, name)
@@ -314,7 +314,7 @@ def now_ms() -> int:
 
 
 def require_storable(spark: SparkSession, schema: T.StructType) -> None:
-    """Raise ShardError with the columns that Spark can't write to a table, and why."""
+    """Raises ShardError with the columns that Spark can't write to a table, and why."""
     has_times = str(spark.conf.get(TIMES, "false")).strip().lower() == "true"
     wrong = [field for field in schema.fields if not _is_storable(field.dataType, has_times)]
     if wrong:

@@ -1,4 +1,4 @@
-"""Whether both encodings of a shard are the same, batch by batch, and the table that keeps it."""
+"""Compares the two encodings of a shard, batch by batch, and records the result in a table."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class ValidatedBatch:
-    """What was compared in a batch whose changes have the time `batch`, in ms since the epoch.
+    """The comparison of the batch whose changes have the time `batch`, in ms since the epoch.
 
-    Of a batch that does not have both encodings nothing is `compared`. `differing` names the
-    columns in which values differ, each with their number.
+    `compared` and `differences` count values; both are 0 for a batch without both encodings.
+    `differing` lists the columns in which values differ, each with the number of these values.
     """
 
     batch: int
@@ -40,7 +40,7 @@ class ValidatedBatch:
 
 @dataclass(frozen=True)
 class Validation:
-    """What was compared as a shard was read as of a time; batches without changes are left out."""
+    """The comparison of a shard as of a time, without batches that have no changes."""
 
     location: str
     as_of: int
@@ -53,12 +53,12 @@ class Validation:
 
     @property
     def differences(self) -> int:
-        """The number of those that differ."""
+        """The number of values that differ."""
         return sum(batch.differences for batch in self.batches)
 
     @property
     def summary(self) -> str:
-        """A line for people, where nothing differs."""
+        """A line for users if nothing differs."""
         if not self.compared:
             return "no values were compared, as no file that was read has them in both encodings"
         some = sum(bool(batch.compared) for batch in self.batches)
@@ -75,7 +75,7 @@ class Validation:
             yield f"batch {moment_text(batch.batch)}, {batch.encoding}: {found}{more}"
 
     def require_same(self) -> None:
-        """Raise ShardError, which names batches and columns, if values differ."""
+        """Raises ShardError, which names batches and columns, if values differ."""
         if not self.differences:
             return
         wrong = [batch for batch in self.batches if batch.differences]
@@ -96,9 +96,9 @@ class Validation:
 def validate_shard(
     spark: SparkSession, shard: ShardLocation, state: ShardState, as_of: int | None
 ) -> Validation:
-    """Compare the encodings of all batches up to a time, None for the shard's last one.
+    """Compares the encodings of all batches up to a time, by default the shard's latest.
 
-    Raises ShardError for a time that can't be read, and what Spark raises.
+    Raises ShardError for a time that can't be read, and Spark's failures.
     """
     moment = state.upper - 1 if as_of is None else as_of
     batches = [batch for batch in state.batches_until(moment) if batch.files]
@@ -146,9 +146,9 @@ _COLUMNS = pa.schema(
 def record(
     spark: SparkSession, schema: str, source: str, validation: Validation, invocation_id: str
 ) -> None:
-    """Add a row for each batch to the schema's table, which is created if there is none.
+    """Appends a row for each batch to the schema's TABLE, which is created if it is missing.
 
-    Raises what Spark raises, and SparkJobError if the name is taken by something else.
+    Raises Spark's failures, and SparkJobError if another relation has the name.
     """
     if not validation.batches:
         return
@@ -158,7 +158,7 @@ def record(
 
 
 def validation_rows(source: str, validation: Validation, invocation_id: str, now: int) -> pa.Table:
-    """The rows of the table that keeps validations, one for each batch."""
+    """The rows that `record` appends, one for each batch."""
     common = {
         "source": source,
         "location": validation.location,

@@ -1,4 +1,4 @@
-"""The columns of a shard: their types for Spark's, and schema evolution."""
+"""A shard's columns: their types, derived from Spark's types, and schema evolution."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DROP = (
 
 
 def kind_of(data_type: T.DataType) -> Type:
-    """The type of a shard's column for values of a Spark type that can be exported."""
+    """The shard's type for a Spark type that can be exported."""
     if isinstance(data_type, T.DecimalType):
         return Type("numeric", precision=data_type.precision, scale=data_type.scale)
     inside = tuple(kind_of(inner) for _, inner in parts_of(data_type))
@@ -43,7 +43,7 @@ def kind_of(data_type: T.DataType) -> Type:
 
 
 def ddl_of(data_type: T.DataType) -> str:
-    """The type in DDL, texts as strings; `simpleString` does not quote the names of fields."""
+    """The type in DDL, with `string` for any text type; `simpleString` quotes no field names."""
     if isinstance(data_type, T.StructType):
         fields = (f"{quote_identifier(f.name)}:{ddl_of(f.dataType)}" for f in data_type.fields)
         return f"struct<{','.join(fields)}>"
@@ -54,9 +54,9 @@ def ddl_of(data_type: T.DataType) -> str:
 
 
 def fits(data_type: T.DataType, kind: Type) -> bool:
-    """Whether a Spark type's values can be values of the type.
+    """Whether a shard's column of type `kind` can store values of the Spark type.
 
-    Ranges, PostgreSQL's arrays and the like are structs of their parts, in order.
+    For ranges, PostgreSQL's arrays and similar types, Spark has structs of their parts, in order.
     """
     if kind.name == "uuid":
         return isinstance(data_type, (T.StringType, T.BinaryType))
@@ -76,9 +76,9 @@ def fits(data_type: T.DataType, kind: Type) -> bool:
 
 
 def holding_both(one: T.DataType, other: T.DataType) -> T.DataType | None:
-    """The Spark type that has every value of both, or None.
+    """The Spark type that can represent all values of both types, or None.
 
-    Fields are matched by place, and have the names of the first one.
+    Fields are matched by position; the result has the field names of `one`.
     """
     if one == other:
         return one
@@ -108,9 +108,9 @@ def holding_both(one: T.DataType, other: T.DataType) -> T.DataType | None:
 def differing_fields(
     path: str, one: T.DataType, other: T.DataType, kind: Type
 ) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
-    """The path, and both lists of names, of each struct whose fields are named differently.
+    """Yields the path and both lists of field names of each struct whose field names differ.
 
-    Case does not matter, and parts of a range, for example, have no names.
+    Ignores case, and types such as ranges, whose parts have no names for users.
     """
     names, others = ([step[1:] for step, _ in parts_of(found)] for found in (one, other))
     if kind.name == "record" and list(map(str.lower, names)) != list(map(str.lower, others)):
@@ -122,7 +122,7 @@ def differing_fields(
 
 
 def given_columns(schema: T.StructType, types: Mapping[str, Type]) -> list[Column]:
-    """The columns that a new shard has for a query; `types` is `column_types`, by folded name."""
+    """A new shard's columns for a query's schema; `types` is `column_types`, by folded name."""
     return [
         Column(
             tag,
@@ -144,11 +144,11 @@ def evolved_columns(
     renames: Mapping[str, str] = MappingProxyType({}),
     defaults: Mapping[str, bytes] = MappingProxyType({}),
 ) -> tuple[Column, ...]:
-    """The columns of the shard from now on; the same ones if nothing has changed.
+    """The shard's columns from now on: the `current` ones, adapted to the `given` ones of a model.
 
-    A column keeps its tag under another name or a wider type. A new one never gets the tag of a
-    dropped one of its name. `renames` has new names by old ones; an earlier run may have carried
-    them out. Tags of the `given` columns are ignored. Raises ConfigError with everything that the
+    A renamed or widened column keeps its tag. A new column gets an unused tag, even if a dropped
+    column had its name. `renames` maps old names to new ones; an earlier run may have carried it
+    out. Tags of the `given` columns are ignored. Raises ConfigError with everything that the
     policy or the types do not allow.
     """
     problems: list[str] = []
@@ -225,7 +225,7 @@ def _widened(
             f"cast it, or {_DROP}"
         )
         return column
-    # A shard knows the fields of a struct by their order: other names may mean other values.
+    # A shard identifies a struct's fields by position: new names may mean reordered fields.
     renamed = [
         f"column {path} has the fields {', '.join(before)} in the shard and {', '.join(now)} "
         "in the model, and a shard knows fields by their order; select them in the shard's "

@@ -1,4 +1,4 @@
-"""The state of a shard at one moment, the changes that keep it valid, and its JSON document."""
+"""The state of a shard: what makes it valid, how it changes, and its JSON document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECENT = 100
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns in force from a time on; ValueError if two have one tag or, but for case, name."""
+    """Columns in force from the time `since` on. Raises ValueError if tags or names repeat."""
 
     id: int
     since: int
@@ -34,7 +34,7 @@ class Schema:
             raise ValueError(f"schema {self.id} has several columns of one tag")
 
     def named(self, names: Sequence[str]) -> tuple[tuple[Column, ...], list[str]]:
-        """The columns that Spark finds under the names, and the names of none."""
+        """The columns with these names, as Spark resolves them, and the names without a column."""
         columns = {folded(column.name): column for column in reversed(self.columns)}
         found = tuple(columns[folded(name)] for name in names if folded(name) in columns)
         return found, [name for name in names if folded(name) not in columns]
@@ -42,13 +42,13 @@ class Schema:
 
 @dataclass(frozen=True)
 class ShardState:
-    """Schemas by age, the last one in force; batches by time, without gaps, from 0 to `upper`.
+    """Schemas, oldest first, and batches, which cover the times from 0 to `upper` without gaps.
 
-    The shard can be read as of any time from `since` to before `upper`. Tags from `next_tag` on
-    are free. `retired` has the files of compacted batches, until they are removed. `sweeps` counts
-    removals and resets, `writes` the writes of the state, of which `recent` has the ids of the
-    last RECENT. `digest` is of all its rows (see `shard.write.diff.digest_of`), empty where it is
-    not known. Raises ValueError if it is not valid.
+    The last schema is in force. The shard can be read as of `since` to before `upper`. Tags from
+    `next_tag` on are unused. `retired` lists files of replaced batches until they are deleted.
+    `sweeps` counts deletions and resets, `writes` counts writes of the state, and `recent` has the
+    ids of the last RECENT writes. `digest` is that of all rows (`shard.write.diff.digest_of`),
+    empty if unknown. Raises ValueError if the state is not valid.
     """
 
     schemas: tuple[Schema, ...]
@@ -93,7 +93,7 @@ class ShardState:
 
     @property
     def is_unwritten(self) -> bool:
-        """Whether no run has written since the shard was begun, or begun anew: nothing is read."""
+        """Whether no run has written since the shard was created or reset: it can't be read."""
         return self.since == self.upper
 
     def schema_at(self, moment: int) -> Schema:
@@ -103,12 +103,12 @@ class ShardState:
 
     @property
     def first_moment(self) -> int:
-        """The first time that can be read, or 0 where the first runs had no rows."""
+        """The first time that can be read, or 0 if the first runs had no rows."""
         first = self.batches[0].moment if self.batches and self.batches[0].files else 0
         return max(self.since, first)
 
     def batches_until(self, moment: int) -> tuple[ShardBatch, ...]:
-        """The batches of a time and earlier ones; ShardError if the time can't be read."""
+        """The batches up to and including a time. Raises ShardError if the time can't be read."""
         if moment < self.since and self.since > 0:
             raise ShardError(
                 f"the shard can be read as of {moment_text(self.since)} and later, as what was "
@@ -130,7 +130,7 @@ class ShardState:
         return tuple(batch for batch in self.batches if batch.moment <= moment)
 
     def with_columns(self, columns: Sequence[Column], since: int) -> ShardState:
-        """The shard with these columns from a time on, or `upper` if that is later."""
+        """The state with these columns from the later of `since` and `upper` on."""
         if tuple(columns) == self.schema.columns:
             return self
         schema = Schema(self.schema.id + 1, max(since, self.upper), tuple(columns))
@@ -138,10 +138,10 @@ class ShardState:
         return replace(self, schemas=(*self.schemas, schema), next_tag=next_tag, digest="")
 
     def appended(self, batch: ShardBatch) -> ShardState:
-        """The shard with one batch more; ShardError if that does not begin where the shard ends.
+        """The state with `batch` appended. Raises ShardError if it does not begin at `upper`.
 
-        A batch without files extends the last batch if that has none either. After a reset the
-        shard can be read from its first batch on.
+        If neither the batch nor the last one has files, the last one is extended instead. The
+        first batch after a reset is the first that can be read.
         """
         if batch.lower != self.upper:
             raise ShardError(
@@ -156,11 +156,11 @@ class ShardState:
         return replace(self, batches=(*self.batches, batch), since=since, digest=digest)
 
     def compacted(self, old: Sequence[ShardBatch], new: ShardBatch, now: int) -> ShardState:
-        """The shard with `new` in the place of its oldest batches, readable from that time on.
+        """The state with `new` in place of its oldest batches, readable from the time of `new` on.
 
-        If the last of these was extended meanwhile, the added time becomes a batch without files.
-        Files of the old batches are retired at `now`, in ms since the epoch. Raises ShardError if
-        the old batches are no longer the shard's first.
+        If the last batch of `old` was extended in the meantime, the added time becomes a batch
+        without files. The files of `old` are retired at `now`, in ms since the epoch. Raises
+        ShardError if the shard no longer begins with the batches `old`.
         """
         first = self.batches[: len(old)]
         later = _extension(tuple(old), first)
@@ -181,10 +181,10 @@ class ShardState:
         )
 
     def begun_anew(self, now: int) -> ShardState:
-        """The shard without columns and rows: the next run writes all rows of its model.
+        """The state after a reset, without columns and rows: the next run writes all its rows.
 
         Times and tags continue, as none may be used twice. All files are retired at `now`, in ms
-        since the epoch. `sweeps` grows, so that a compaction that began before is not committed.
+        since the epoch. `sweeps` increases, so that a running compaction can't commit.
         """
         if self.is_unwritten:
             return self
@@ -202,20 +202,20 @@ class ShardState:
         )
 
     def written_after(self, before: ShardState | None, writer: str) -> ShardState:
-        """This state as the write of this id stores it after `before`."""
+        """This state as the write with the id `writer` stores it in place of `before`."""
         writes, recent = (before.writes, before.recent) if before is not None else (0, ())
         return replace(self, writes=writes + 1, recent=(*recent, writer)[-RECENT:])
 
     def was_written(self, written: ShardState) -> bool | None:
-        """Whether the last write of a state came before this one; None if that is too long ago."""
+        """Whether this state includes the write of `written`; None if that can't be told."""
         if written.recent[-1] in self.recent:
             return True
         return False if written.writes <= self.writes < written.writes + RECENT else None
 
     def swept(self, names: Collection[str]) -> ShardState:
-        """The shard just before files of these names are removed.
+        """The state to store before files with these names are deleted.
 
-        It always differs from this state, so that no run that has read this one can commit them.
+        It always differs from this state, so that a run that has read this one can't commit.
         """
         retired = tuple(file for file in self.retired if file.name not in names)
         return replace(self, retired=retired, sweeps=self.sweeps + 1)
@@ -224,7 +224,7 @@ class ShardState:
 def _extension(
     old: tuple[ShardBatch, ...], current: tuple[ShardBatch, ...]
 ) -> tuple[ShardBatch, ...]:
-    """The time by which the last old batch, without files, was extended, as a batch; or none."""
+    """The time by which the last old batch was extended, as a batch without files, if it was."""
     if not old or len(current) < len(old) or current[:-1] != old[:-1]:
         return ()
     last, now = old[-1], current[-1]
@@ -234,13 +234,13 @@ def _extension(
 
 
 def new_shard(columns: Sequence[Column]) -> ShardState:
-    """A shard without batches."""
+    """The state of a new shard, without batches."""
     return ShardState((Schema(0, 0, tuple(columns)),), len(columns))
 
 
 @dataclass(frozen=True)
 class BatchFile:
-    """A file below the shard's location; the size in bytes, rows counted as they are written."""
+    """A file of a batch, named below the shard's location; `size` in bytes, `rows` are changes."""
 
     name: str
     size: int
@@ -250,7 +250,7 @@ class BatchFile:
 
 @dataclass(frozen=True)
 class Retired:
-    """A file that no batch has since `at`, in ms since the epoch; readers may still use it."""
+    """A file that left its batch at `at`, in ms since the epoch; readers may still use it."""
 
     name: str
     at: int
@@ -258,12 +258,12 @@ class Retired:
 
 @dataclass(frozen=True)
 class ShardBatch:
-    """All changes from the time `lower` to before `upper`, in ms since the epoch.
+    """The changes from the time `lower` to before `upper`, in ms since the epoch.
 
-    All changes have the last of these times: readers as of an earlier one skip the batch. A batch
-    without files has no changes. `schema` is the id of the schema in which it is written,
-    `additions` and `retractions` count rows with d > 0 and d < 0, and `sort_by` has the tags of
-    the columns by which rows are sorted across its files.
+    All are stored with the time `upper - 1`: readers as of an earlier time skip the batch. A batch
+    without files has no changes. `schema` is the id of the batch's schema, `additions` and
+    `retractions` count the rows added and retracted, and `sort_by` has the tags of the columns by
+    which rows are sorted across files.
     """
 
     lower: int
@@ -291,7 +291,7 @@ class ShardBatch:
 
     @property
     def bytes(self) -> int:
-        """The size of its files together."""
+        """The total size of its files."""
         return sum(file.size for file in self.files)
 
 
@@ -300,7 +300,7 @@ _JSON_NAMES = {"kind": "type"}
 
 
 def to_document(state: ShardState, writer: str) -> bytes:
-    """The state as JSON, the same bytes for the same state; `writer` is an id of the write."""
+    """The state as JSON, the same bytes for the same state; `writer` is the id of the write."""
     document = {**vars(state), "format": FORMAT, "writer": writer, "upper": state.upper}
     if not state.digest:
         del document["digest"]
@@ -309,7 +309,7 @@ def to_document(state: ShardState, writer: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A dataclass as a mapping of its fields."""
+    """The JSON form of a value: of a dataclass, a mapping of its fields."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Type):
@@ -318,7 +318,7 @@ def _plain(value: Any) -> Any:
 
 
 def from_document(data: bytes) -> ShardState:
-    """The state that `to_document` wrote; raises ValueError, which says what is wrong."""
+    """The state in a document of `to_document`. Raises ValueError if it is not valid."""
     try:
         document: Any = json.loads(data)
         if document["format"] != FORMAT:
@@ -340,7 +340,7 @@ _READERS: Mapping[Any, Callable[[Any], Any]] = {
 
 @cache
 def _reader(kind: Any) -> Callable[[Any], Any]:
-    """The inverse of `_plain` for values of a field's type."""
+    """Returns a function that converts JSON to values of type `kind`: the inverse of `_plain`."""
     if get_origin(kind) is tuple:
         each = _reader(get_args(kind)[0])
         return lambda values: tuple(map(each, values))

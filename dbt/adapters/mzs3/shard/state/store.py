@@ -1,4 +1,4 @@
-"""The object that holds a shard's state, changed by compare-and-set."""
+"""Reads a shard's state from its S3 object, and changes it with conditional writes."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class LostRaceError(ShardError):
 
 
 class UnknownWriteError(S3Error):
-    """A write that may have taken effect, or may take effect later; callers add what to do."""
+    """A write may have succeeded, or may succeed later; callers add what users can do."""
 
 
 class StateStore:
-    """Reads the state of the shard at a location, and changes it by compare-and-set.
+    """Reads the state of the shard at a location, and changes it with conditional writes.
 
-    Of writers that have read the same state, one succeeds; the others get LostRaceError. Methods
-    raise S3Error where S3 refuses, and UnknownWriteError where the outcome of a write is unknown.
-    `clock` is S3's time at its last answer, in ms since the epoch, or None.
+    If several writers have read the same state, one succeeds; the others get LostRaceError.
+    Methods raise S3Error if S3 refuses a request, and UnknownWriteError if the outcome of a write
+    is unknown. `clock` is S3's time at the last `read`, in ms since the epoch, or None.
     """
 
     def __init__(self, store: Store, location: S3Location) -> None:
@@ -68,11 +68,11 @@ class StateStore:
 
     @property
     def uri(self) -> str:
-        """The object's URI."""
+        """The URI of the object with the state."""
         return self.prefix.uri + STATE
 
     def read(self) -> StoredState | None:
-        """The state, or None where there is no shard; ShardError if the object is no state."""
+        """The state; None without a shard. Raises ShardError if the object is not a state."""
         stream = ObjectStream(self.prefix.store, self.prefix.key(STATE))
         try:
             with closing(stream):
@@ -93,7 +93,7 @@ class StateStore:
             ) from error
 
     def existing(self) -> StoredState:
-        """As `read`, but raises NoShardError where there is no shard."""
+        """The state. Raises NoShardError if there is no shard, and the errors of `read`."""
         found = self.read()
         if found is None:
             raise NoShardError(
@@ -103,9 +103,9 @@ class StateStore:
         return found
 
     def require_conditions(self) -> None:
-        """Raises ShardError if the store ignores conditions of writes; asked once a process."""
-        heeds = store_conditions(self.prefix)
-        if not (heeds.creates and heeds.replaces):
+        """Raises ShardError if the store does not support conditional writes."""
+        supported = store_conditions(self.prefix)
+        if not (supported.creates and supported.replaces):
             raise ShardError(
                 f"the store of {self.uri} does not heed the conditions of writes (If-None-Match, "
                 "If-Match), without which two runs at once could lose each other's batches; "
@@ -113,7 +113,8 @@ class StateStore:
             )
 
     def change(self, change: Callable[[ShardState], ShardState]) -> StoredState:
-        """Write what `change` makes of the state, if it differs; again after a lost race."""
+        """Applies `change` to the state and writes the result, if it differs. If another writer
+        was faster, reads the state and tries again."""
         for attempt in range(ATTEMPTS):
             before = self.existing()
             state = change(before.state)
@@ -129,11 +130,10 @@ class StateStore:
         )
 
     def reset(self) -> ShardState:
-        """Have the next run begin the shard anew; returns the state before.
+        """Empties the shard; the next run writes all its rows. Returns the state before that.
 
-        It is one write: nothing is removed, and readers of the state before keep its files as
-        after a compaction. A run that writes meanwhile starts over, as the new shard's first.
-        """
+        Deletes no files: as after a compaction, earlier readers can still use them. A run in
+        progress loses the race and starts over."""
         self.require_conditions()
         replaced: list[ShardState] = []
 
@@ -150,9 +150,9 @@ class StateStore:
             return self.prefix.now()
 
     def write(self, before: StoredState | None, state: ShardState) -> StoredState:
-        """Write a state in the place of the one that was read, or the first one of the shard.
+        """Writes a state in place of `before`, which was read; None creates the shard.
 
-        Raises LostRaceError if another run has written since. `require_conditions` comes first.
+        Call `require_conditions` first. Raises LostRaceError if another run wrote since the read.
         """
         writer = uuid.uuid4().hex
         written = state.written_after(before.state if before else None, writer)
@@ -166,7 +166,7 @@ class StateStore:
     def _state_after_failure(
         self, exc: StoreError, before: StoredState | None, written: ShardState
     ) -> StoredState:
-        """The state, if it was written nevertheless; else raises what the failure means."""
+        """Returns the stored state if the write succeeded after all; else raises an error."""
         text = describe(exc, f"writing {self.uri}", "s3:PutObject")
         is_conflict = isinstance(exc, ConflictError)
         is_unmet = is_conflict or isinstance(exc, PreconditionFailedError) or _is_no_object(exc)
@@ -180,10 +180,10 @@ class StateStore:
         if found and is_written:
             return found
         if (found and found.etag) == (before and before.etag):
-            # The other request of a conflict may be our own first one.
+            # After a retry, the conflicting request may be our own first attempt.
             is_lost = is_unmet and not (is_conflict and exc.retries)
         else:
-            # The condition holds no more, so our write can't succeed later.
+            # The object has changed, so the condition of our write can't be met later.
             is_lost = is_written is False
         if is_lost:
             raise LostRaceError(
@@ -197,6 +197,6 @@ def _is_no_object(exc: StoreError) -> bool:
 
 
 def pause(attempt: int) -> None:
-    """Wait before an attempt is repeated: longer each time, and for a random time."""
+    """Waits before a retry: exponential backoff with jitter."""
     longest = min(0.05 * 2.0**attempt, _LONGEST_WAIT_S)
     Event().wait(random.random() * longest)  # noqa: S311

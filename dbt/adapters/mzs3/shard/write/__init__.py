@@ -1,1 +1,1 @@
-"""A run of a model: its changes are uploaded, and then committed to the shard."""
+"""A run of a model: uploads its changes, and commits them to the shard."""

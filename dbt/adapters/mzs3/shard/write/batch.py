@@ -1,4 +1,4 @@
-"""Writing and committing one batch of a shard; a failure leaves no file and no upload."""
+"""Writes and commits one batch of a shard; after a failure, deletes its files and uploads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BATCHES = "batches/"
 
 @dataclass(frozen=True)
 class BatchWriter:
-    """What a run or a compaction writes files with; `doing` begins the text of its errors."""
+    """How a run or a compaction writes files; texts of errors begin with `doing`."""
 
     connection: AwsConnection
     prefix: Prefix
@@ -57,10 +57,10 @@ def write_batch(
     columns: Sequence[Column],
     changes: Callable[[], DataFrame],
 ) -> ShardBatch:
-    """The batch with the files of its changes, which are objects that no state names yet.
+    """Writes the files of a batch. Returns the batch with these files, not yet committed.
 
-    `changes` returns `t`, `d`, c0, c1, … partitioned as by `in_parts`. Raises ShardError; then
-    nothing is left in the batch's folder, or the text says what is.
+    `changes` returns `t`, `d`, c0, c1, … partitioned like `in_parts`. Raises ShardError, after
+    which nothing is left in the batch's folder, unless the text lists it.
     """
     prefix, cancelled = writer.prefix, writer.cancelled
     kinds = {column.tag: column.kind for column in columns}
@@ -79,7 +79,7 @@ def write_batch(
     try:
         parts = changes()
         writer.require_not_cancelled()
-        files = None  # only tasks know them
+        files = None  # only the tasks know which uploads they open
         files, additions, retractions = upload(prefix, parts, spec)
         lost = find_lost_attempts(prefix, spec.location, files, parts)
         writer.require_not_cancelled()
@@ -100,10 +100,10 @@ def write_batch(
 def upload(
     prefix: Prefix, changes: DataFrame, spec: WriteSpec
 ) -> tuple[Sequence[PendingFile], int, int]:
-    """Upload the files of partitioned changes, once more if rows were recomputed meanwhile.
+    """Uploads the files of partitioned changes; again if Spark recomputed rows in the meantime.
 
-    Returns the open uploads, and how many rows they add and retract. Raises what Spark raises,
-    and ShardError.
+    Returns the open uploads, and how many rows they add and retract. Raises Spark's failures and
+    ShardError.
     """
     for _ in range(2):
         counted = Observation()
@@ -120,12 +120,12 @@ def upload(
             check_count(sum(file.rows for file in files), int(found["rows"]))
             return files, int(found["additions"] or 0), int(found["retractions"] or 0)
         abort_all(prefix, [(file.key, file.upload_id) for file in files])
-        abort_uploads_of_tasks(prefix, spec.location)  # the rest only costs storage
+        abort_uploads_of_tasks(prefix, spec.location)  # uploads that remain only cost storage
     raise ShardError(COMPUTED_TWICE)
 
 
 class TakenNamesError(ShardError):
-    """Something else has written to keys of the batch's files, which are `keys`."""
+    """Something else than this run has written objects at `keys`, which this batch needs."""
 
     def __init__(self, prefix: Prefix, keys: Sequence[str]) -> None:
         self.keys = keys
@@ -137,7 +137,7 @@ class TakenNamesError(ShardError):
 
 
 def complete_files(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
-    """Complete all uploads; raises ShardError if some fail."""
+    """Completes all uploads; returns their files. Raises ShardError if some fail."""
     taken_keys: list[str] = []
     etags = KnownEtags(prefix.store.traits)
 
@@ -178,9 +178,9 @@ def clean_up(
     *,
     keeps: Collection[str] = (),
 ) -> str | None:
-    """Abort a batch's uploads and remove its objects; returns what may be left, or None.
+    """Aborts a batch's uploads and deletes its objects. Returns what may be left, or None.
 
-    `files` is None while only tasks know of uploads; `keeps` are keys of others' objects.
+    `files` is None while only tasks know the uploads; `keeps` are keys of others' objects.
     """
     if files is None:
         return abort_uploads_of_tasks(prefix, folder)
@@ -195,7 +195,7 @@ def clean_up(
 def find_lost_attempts(
     prefix: Prefix, folder: S3Location, files: Sequence[PendingFile], parts: DataFrame
 ) -> UploadReaper | None:
-    """A reaper for the uploads of attempts that Spark has given up, if there may be some."""
+    """A reaper for uploads of task attempts that Spark gave up; None if there can't be any."""
     if not files:
         return None
     reaper = UploadReaper(Prefix(prefix.store, folder), files[0].upload_id, take_over=True)
@@ -203,7 +203,7 @@ def find_lost_attempts(
 
 
 def abort_uploads_of_tasks(prefix: Prefix, folder: S3Location) -> str | None:
-    """Abort uploads until no task opens another; returns what may be left, or None."""
+    """Aborts uploads until tasks open no more. Returns what may be left, or None."""
     there = Prefix(prefix.store, folder)
     try:
         with prove_writing(there) as probe:
@@ -218,11 +218,11 @@ def abort_uploads_of_tasks(prefix: Prefix, folder: S3Location) -> str | None:
 
 @contextmanager
 def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
-    """Wraps the write that commits these files; no error leaves it if they are committed.
+    """Wraps the write of the state that commits these files.
 
-    A write whose answer was lost may have succeeded, and others may have changed the state since.
-    Other errors are raised again. Files that are surely not committed are removed, but not where
-    a write that arrives later may name them.
+    Suppresses an error if the files are committed nevertheless, as after a lost response. Raises
+    other errors again, and deletes the files if they are certainly not committed: not after an
+    UnknownWriteError, as that write may still succeed.
     """
     try:
         yield
@@ -236,7 +236,7 @@ def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
 
 
 def _are_committed(store: StateStore, files: Sequence[BatchFile]) -> bool | None:
-    """Whether the files are, or were, part of the shard; None if that is unknown."""
+    """Whether the files are or were part of the shard; None if that is unknown."""
     if not files:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Comparing a shard's rows with a model's: what has changed, or whether anything has."""
+"""Compares a shard's rows with a model's: by a diff, or only by a digest."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dbt.adapters.mzs3.spark.frames import default_parallelism
 
 
 def as_compared(column: Column) -> Column:
-    """The column as a diff reads it: numbers of few digits as the doubles that files have too.
+    """The column as a diff reads it: a numeric of few digits is read as its double in the file.
 
-    To read the exact digits, Spark would have to make a decimal of each value.
+    This is faster: Spark would have to convert the exact digits of each value to a decimal.
     """
     kind = column.kind
     if kind.name != "numeric" or kind.precision > MAX_DOUBLE_DIGITS or column.default:
@@ -27,9 +27,9 @@ def as_compared(column: Column) -> Column:
 
 
 def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
-    """The changes from the rows that `before` adds up to, to `rows`: a multiset difference.
+    """The changes that turn the shard's rows, the sum of `before`, into `rows`, as multisets.
 
-    `before` takes `stored` bytes in files, and may have decimals as doubles (`as_compared`). Rows
+    `before` has `stored` bytes in files, and may have doubles for decimals (`as_compared`). Rows
     whose hashes cancel out count as equal (docs/decisions/0033-a-diff-compares-hashes.md); all
     others are compared by all columns.
     """
@@ -57,27 +57,27 @@ def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> Data
 
 
 HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
-# In files; a task sorts several times as much, as the model's rows are there too.
+# Bytes in files for each task, which sorts several times as much, with the model's rows.
 BYTES_OF_A_SORT = 64 << 20
 
 
 def _without_equal(
     both: DataFrame, names: Sequence[str], missed: Sequence[str], stored: int
 ) -> DataFrame:
-    """The rows without those whose hashes h1 and h2 say that there are as many as before.
+    """The rows without groups of equal hashes h1 and h2 whose `d` sum to 0: nothing changed there.
 
-    `missed` is SQL of what a hash of the columns ignores: NULLs, and the sign of -0.0. Each row is
-    computed once: a query that gives other rows each time can't be compared in one step and
-    written in the next. Rows with one h1 are in one partition.
+    `missed` is SQL for what a hash of the columns ignores: NULLs, and the sign of -0.0. Each row
+    is computed once, as a query may return different rows each time. Rows with the same h1 are in
+    one partition.
     """
     first, second = HASHES
     hashed = both.selectExpr(
         *names, DIFF, first.format(", ".join(names)), second.format(", ".join([*names, *missed]))
     )
-    # As many partitions as cores: they are sorted, so that none has to fit into memory. With
-    # Spark's 200, writing a block for each would take a third of all the time. More where files
-    # are large, as a cluster that grows with its work may have few cores yet; then the same number
-    # for each core, as five equal tasks take two cores as long as six.
+    # A partition per core: Spark sorts it, so it need not fit into memory. With Spark's default of
+    # 200, writing their shuffle blocks would take a third of the time. More for large files, as a
+    # cluster that scales up may have few cores yet; a multiple of the cores, as two cores take as
+    # long for five equal tasks as for six.
     cores = default_parallelism(both.sparkSession)
     rounds = max(1, -(-stored // (cores * BYTES_OF_A_SORT)))
     partitioned = hashed.repartition(cores * rounds, "h1")
@@ -91,22 +91,22 @@ def _without_equal(
 
 
 def _casts(names: Sequence[str], types: Mapping[str, str]) -> list[str]:
-    """SQL of the columns, some in other types; names need no quotes."""
+    """SQL of the columns, with casts to `types` for some; names need no quotes."""
     return [
         f"cast({name} AS {types[name]}) AS {name}" if name in types else name for name in names
     ]
 
 
 def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
-    """A digest of the rows that the changes add up to; the same for the same rows, in any order.
+    """A digest of the rows that the changes add up to, which does not depend on their order.
 
-    Two sums of 64-bit hashes: see docs/decisions/0027-an-idle-shard-by-its-digest.md. Empty where
-    a column has values inside values, of which the hash passes over NULLs.
+    Two sums of 64-bit hashes: see docs/decisions/0027-an-idle-shard-by-its-digest.md. Empty if a
+    column has a nested type: the hash would ignore NULLs inside its values.
     """
     kinds = column_types(changes)
     if _has_nested(kinds):
         return ""
-    # A hash passes over NULLs, and takes -0.0 for 0.0.
+    # A hash ignores NULLs, and treats -0.0 as 0.0.
     keys = [*names, *(f"isnull({name})" for name in names), *_signs(kinds, names)]
     hashes = [f"xxhash64({seed}, {', '.join(keys)}) AS h{seed}" for seed in (1, 2)]
     # Halves of hashes, as sums of whole ones would be too large for 64 bits.
@@ -123,12 +123,12 @@ def _has_nested(kinds: Mapping[str, T.DataType]) -> bool:
 
 
 def _signs(kinds: Mapping[str, T.DataType], names: Sequence[str]) -> list[str]:
-    """SQL of whether a column is -0.0, for each that can be."""
+    """SQL conditions that a column is -0.0, one for each column of floats."""
     floats = [name for name in names if isinstance(kinds[name], (T.FloatType, T.DoubleType))]
     return [f"coalesce({name} = 0 AND string({name}) = '-0.0', false)" for name in floats]
 
 
 def _nulls(names: Sequence[str]) -> list[str]:
-    """SQL of numbers whose bits are which of the columns are NULL."""
+    """SQL of numbers that have a bit for each column, 1 if it is NULL."""
     bits = [f"if(isnull({name}), {1 << place % 63}L, 0L)" for place, name in enumerate(names)]
     return [" | ".join(bits[start : start + 63]) for start in range(0, len(bits), 63)]

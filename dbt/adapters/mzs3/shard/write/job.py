@@ -1,4 +1,4 @@
-"""A run of a `persist_shard` model from end to end, which a compiled job calls."""
+"""A complete run of a `persist_shard` model, called by the model's compiled job."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.upload.destination import resolve_location
 
-# Several, as each compaction at the same time changes the state twice.
+# Several attempts, as each concurrent compaction changes the state twice.
 _ATTEMPTS = 8
 
 MOST_AHEAD_MS = 10 * 60_000
@@ -57,12 +57,12 @@ def persist_shard(
     cancelled: threading.Event | None = None,
     tell: EventSink = ignore_event,
 ) -> Committed:
-    """Append a batch to the shard: what turns its rows into those of `query`, or all of them.
+    """Appends a batch to the shard: the rows of `query` or, in mode diff, the changes to them.
 
-    The changes have the time `as_of`, in ms since the epoch, or the first one after the shard's
-    last. After a lost race with another run all begins again, a few times. `tell` gets warnings.
-    In what it returns, the shard's state is the `manifest`, and `rows` counts changes. Raises an
-    Mzs3Error; the shard is then what it was, unless it is an UnknownWriteError.
+    The changes have the time `as_of`, in ms since the epoch, or the shard's `upper` if that is
+    later. After a lost race with another run, starts over, a few times. `tell` takes warnings. In
+    the result, `manifest` is the URI of the shard's state, and `rows` counts changes. Raises an
+    Mzs3Error, after which the shard is unchanged, except after an UnknownWriteError.
     """
     parsed = parse_shard_options(node, options, connections)
     problems = Problems(node)
@@ -72,7 +72,7 @@ def persist_shard(
         problems.found += type_problems(frame.schema, parsed.column_types).values()
     with problems.gathered():
         location = resolve_location(spark, node, parsed.location, as_of)
-    if frame is None or location is None:  # else the types' problems come with those of columns
+    if frame is None or location is None:  # else `evolve_shard` reports the types' problems
         problems.raise_if_any()
         raise AssertionError
     shard = ShardLocation(connections[parsed.aws_connection], location)
@@ -110,7 +110,7 @@ def _write_once(run: ShardRun, *, warns: bool) -> Committed:
     moment = max(run.as_of, state.upper)
     batch = ShardBatch(state.upper, moment + 1, state.schema.id, run.options.encoding)
     if not is_unchanged(run, state):
-        # Files that no state names yet.
+        # The files are not part of the shard until the commit.
         changes = partial(changes_of, run, state, moment)
         doing = f"{run.node}: writing to {store.prefix.uri}"
         writer = BatchWriter(
@@ -138,20 +138,20 @@ def _warn(run: ShardRun, text: str) -> None:
 
 
 def is_unchanged(run: ShardRun, state: ShardState) -> bool:
-    """Whether the model's digest is the shard's, so that there is nothing to compare."""
+    """Whether the model's rows have the shard's digest, so that no diff is needed."""
     if run.options.mode != "diff" or not state.digest:
         return False
     rows = model_rows(run.frame, state.schema.columns)
     try:
         return digest_of(additions(rows), rows.columns) == state.digest
     except SPARK_FAILURES:
-        return False  # the comparison fails in the same way, and says so
+        return False  # the diff fails in the same way, and reports that
 
 
 def with_digest(run: ShardRun, after: ShardState, batch: ShardBatch) -> ShardState:
     """The state with a digest of its rows, if this run has found them unchanged.
 
-    The digest is of the shard's files, which don't change: a model may give other rows each time.
+    It is computed from the shard's files: a model's query may return different rows each time.
     """
     if run.options.mode != "diff" or batch.files or after.digest:
         return after
@@ -167,7 +167,7 @@ def with_digest(run: ShardRun, after: ShardState, batch: ShardBatch) -> ShardSta
 def clock_warning(as_of: int, upper: int, s3_time: int | None) -> str | None:
     """A warning if the clock of this host, or of the last batch's host, is ahead of S3's; or None.
 
-    All in ms; `upper` is the first time that the shard has not reached.
+    Times are in ms since the epoch; `upper` is the shard's.
     """
     if s3_time is None:
         return None

@@ -1,4 +1,4 @@
-"""A model as its shard sees it: the columns it gives, its rows, and what they change."""
+"""A model's columns and rows in the form of its shard, and the changes to the shard."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ShardRun:
 
 
 def evolve_shard(run: ShardRun, before: ShardState | None) -> ShardState:
-    """The shard with the columns that it has from this run on; ConfigError with all problems."""
+    """The state with the columns from this run on. Raises ConfigError with all problems."""
     options, schema = run.options, run.frame.schema
     given = given_columns(schema, options.column_types)
     wrong = type_problems(schema, options.column_types)
@@ -65,7 +65,7 @@ def evolve_shard(run: ShardRun, before: ShardState | None) -> ShardState:
     names = [*(column.name for column in columns), *(column.name for column in given)]
     if before is not None:
         with problems.gathered():
-            # After a reset there are no columns that the model's could differ from.
+            # After a reset the shard has no columns, so all of the model's columns are new.
             is_new = state.is_unwritten
             columns = evolved_columns(
                 run.node,
@@ -83,7 +83,7 @@ def evolve_shard(run: ShardRun, before: ShardState | None) -> ShardState:
 
 
 def changes_of(run: ShardRun, state: ShardState, moment: int) -> DataFrame:
-    """The changes, partitioned as their files are."""
+    """The changes of this run, with a partition for each part."""
     columns, parts = state.schema.columns, run.options.parts
     sorted_by, _ = state.schema.named(run.options.sort_by)
     keys = [f"c{columns.index(column)}" for column in sorted_by]
@@ -100,7 +100,7 @@ def changes_of(run: ShardRun, state: ShardState, moment: int) -> DataFrame:
 
 
 def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
-    """The model's rows as c0, c1, … of the shard's columns; NULL where the model lacks one."""
+    """The model's rows with the shard's columns as c0, c1, …; NULL if the model lacks one."""
     rows = canonical_columns(frame)
     kinds = {field.name: field.dataType for field in rows.schema.fields}
     places = {folded(name): f"c{place}" for place, name in enumerate(frame.columns)}
@@ -117,7 +117,7 @@ def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
 def default_datums(
     spark: SparkSession, node: str, expressions: Mapping[str, str], given: Sequence[ShardColumn]
 ) -> dict[str, bytes]:
-    """The values of SQL expressions as `Datum`s; raises ConfigError with all that fail."""
+    """The values of SQL expressions as messages `Datum`. Raises ConfigError with all failures."""
     columns = {folded(column.name): column for column in given}
     found: dict[str, bytes] = {}
     problems: list[str] = []
@@ -144,7 +144,7 @@ def default_datums(
 
 
 def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
-    """The query's rows, in columns that a shard can have; raises ConfigError or SparkJobError."""
+    """The query's rows. Raises SparkJobError, and ConfigError for unsupported columns."""
     frame = queried_rows(spark, node, query)
     problems = column_problems(frame.schema)
     names = frame.schema.fieldNames()
@@ -157,7 +157,7 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
 
 
 def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> dict[str, str]:
-    """The problems of `column_types`, by the names of its columns."""
+    """The problems of the option `column_types`, by column name."""
     found = {folded(field.name): field.dataType for field in schema.fields}
     problems = {}
     for name, kind in types.items():
