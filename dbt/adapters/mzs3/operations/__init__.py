@@ -1,4 +1,4 @@
-"""The run-operations, by their names; each takes the adapter and its macro's arguments."""
+"""The run-operations by name; each is called with the adapter and its macro's arguments."""
 
 from __future__ import annotations
 

@@ -40,10 +40,10 @@ logger = AdapterLogger("mzs3")
 
 
 def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
-    """Try what exports need below a location, and sources on a queue; without either, log who
-    the connection is.
+    """Tries what exports need below a location, and sources on a queue; without either, logs the
+    identity of the connection.
 
-    Leaves no object. Raises DbtRuntimeError with every failed check that is essential.
+    Leaves no object. Raises DbtRuntimeError with every essential check that failed.
     """
     operation = "validate_aws_connection"
     _require_texts(operation, name=name, location=location)
@@ -74,7 +74,7 @@ def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
 
 
 def verify(adapter: Any, location: Any, aws_connection: Any) -> None:
-    """Compare an export with its manifest; fails with all that differs."""
+    """Compares an export with its manifest; fails with all differences."""
     _require_texts("verify_copy", location=location, aws_connection=aws_connection)
     result = verify_copy(adapter.config.credentials.connections, aws_connection, location)
     with warnings_of("verify_copy") as warnings:
@@ -89,7 +89,7 @@ def verify(adapter: Any, location: Any, aws_connection: Any) -> None:
 
 
 def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
-    """Write a page about the exports of the last days, from their history in the schema."""
+    """Writes a page about the exports of the last days, from their history in the schema."""
     credentials = adapter.config.credentials
     require_spark(credentials, "copy_report")
     call = Call(write_report, {"request": ReportRequest.of(schema, path, days)})
@@ -102,7 +102,7 @@ def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
 
 
 def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
-    """Print a shard's columns and batches, and the bytes of each column."""
+    """Logs a shard's columns and batches, and the bytes of each column."""
     operation = "describe_shard"
     connection, place = _shard_at(adapter, operation, location, aws_connection)
     store = StateStore(open_store(connection, place), place)
@@ -123,7 +123,7 @@ def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
 
 
 def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
-    """Make one batch of those up to a time, and remove what no batch names."""
+    """Merges the batches up to a time into one, and removes files that no batch names."""
     operation = "compact_shard"
     _require_texts(operation, location=location, aws_connection=aws_connection)
     credentials = adapter.config.credentials
@@ -147,14 +147,14 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
         try:
             done = running.result()
         except KeyboardInterrupt:
-            cancelled.set()  # it cleans up, and may have done all by then
+            cancelled.set()  # the call then cleans up, unless it has finished
             done = running.result()
     for line in compaction_lines(location.uri, done):
         logger.info(f"  {line}")
 
 
 def reset_shard(adapter: Any, location: Any, aws_connection: Any, confirm: Any) -> None:
-    """Have the next run of a shard's model begin it anew."""
+    """Makes the next run of a shard's model begin it anew."""
     connection, place = _shard_at(adapter, "reset_shard", location, aws_connection)
     if confirm is not True:
         arguments = f"location: {location}"

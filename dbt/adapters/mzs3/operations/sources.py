@@ -41,12 +41,12 @@ _OBJECTS = "a list of keys, URIs or patterns of objects, such as ['orders/2.csv'
 
 
 def ingest(adapter: Any, select: Any) -> None:
-    """Ingest the selected sources, or all; fails with the errors of all that failed."""
+    """Ingests the selected sources, or all; fails with the errors of all that failed."""
     ingest_sources(adapter, _selected(adapter, "ingest_s3_sources", select))
 
 
 def show_status(adapter: Any, select: Any) -> None:
-    """Print a table of the selected sources, or of all."""
+    """Prints a table of the selected sources, or of all."""
     statuses: list[SourceStatus] = []
 
     def read(runner: Runner, node: Any) -> None:
@@ -55,13 +55,13 @@ def show_status(adapter: Any, select: Any) -> None:
     try:
         _each(adapter, "s3_source_status", select, read)
     finally:
-        # Also after errors, which are of some sources only.
+        # Also after errors, which may concern only some of the sources.
         for line in status_table(statuses) if statuses else ():
             fire_event(Note(msg=line))
 
 
 def show_purified(adapter: Any, select: Any) -> None:
-    """Print the purified definition of the selected sources, or of all."""
+    """Prints the purified definition of the selected sources, or of all."""
     connections = adapter.config.credentials.connections
 
     def show(runner: Runner, node: Any) -> None:
@@ -74,7 +74,7 @@ def show_purified(adapter: Any, select: Any) -> None:
 
 
 def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction) -> None:
-    """Retry, skip or retract objects of one source."""
+    """Retries, skips or retracts objects of one source."""
     names = [objects] if isinstance(objects, str) else objects
     if not isinstance(names, (list, tuple)) or not names:
         problems = [f"objects must be {_OBJECTS}, not {objects!r}"]
@@ -88,7 +88,7 @@ def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction
 
 
 def reset(adapter: Any, source: Any, confirm: Any) -> None:
-    """Drop all that was ingested of one source."""
+    """Drops all that was ingested of one source."""
     node = _one_source(adapter, "reset_s3_source", source)
     definition = _definition(adapter, node)
     name, then = definition.name, ingested_after_reset(definition)
@@ -103,7 +103,7 @@ def reset(adapter: Any, source: Any, confirm: Any) -> None:
 
 
 def unlock_source(adapter: Any, source: Any) -> None:
-    """Take the lock of one source away from whoever has it."""
+    """Takes the lock of one source away from its holder."""
     node = _one_source(adapter, "unlock_s3_source", source)
     with runner_for(adapter.config.credentials) as runner:
         owner = _do(adapter, runner, node, unlock)
@@ -111,7 +111,7 @@ def unlock_source(adapter: Any, source: Any) -> None:
 
 
 def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:
-    """The nodes of one name or several; None is all."""
+    """The nodes of one name or several; all if `select` is None."""
     names = [select] if isinstance(select, str) else select
     if names is not None and not isinstance(names, (list, tuple)):
         problems = [f"select must be {_A_SOURCE}, or a list of them, not {select!r}"]
@@ -127,7 +127,7 @@ def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:
 def _one_source(
     adapter: Any, operation: str, table: Any, other_problems: Sequence[str] = ()
 ) -> Any:
-    """The node of one table. Raises ConfigError if its relations are another node's too."""
+    """The node of one table. Raises ConfigError if another node has the same relations."""
     of_table = [] if isinstance(table, str) else [f"source must be {_A_TABLE}, not {table!r}"]
     Problems(operation, [*of_table, *other_problems]).raise_if_any()
     nodes = selected_sources(adapter.get_macro_resolver(), [table])
@@ -145,7 +145,7 @@ def _definition(adapter: Any, node: Any) -> SourceDefinition:
 def _do(
     adapter: Any, runner: Runner, node: Any, function: Callable[..., T], **arguments: Any
 ) -> T:
-    """What the function returns for the source, in a session of its own."""
+    """Runs the function for the source, in a session of its own; returns the result."""
     definition = _definition(adapter, node)
     return runner.run(Call(function, {"definition": definition, **arguments}), definition.name)
 

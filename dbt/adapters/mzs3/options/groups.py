@@ -11,8 +11,7 @@ from urllib.parse import urlencode
 from dbt.adapters.mzs3.options.option import option
 from dbt.adapters.mzs3.options.values import choice, format_size, parse_size, text
 
-# What S3 takes as an object, as parts of an upload, and as tags (S3, Categorizing your objects
-# using tags).
+# S3's limits for objects, upload parts and tags (S3, Categorizing your objects using tags).
 MAX_OBJECT_SIZE = 5 << 40
 MAX_UPLOAD_PARTS = 10_000
 MIN_PART_SIZE, MAX_PART_SIZE = 5 << 20, 5 << 30
@@ -32,7 +31,7 @@ _ACLS = (
 
 @dataclass(frozen=True)
 class UploadSizes:
-    """Sizes in bytes of whoever uploads files; a worker holds `parts_in_memory` at least."""
+    """Sizes in bytes for uploads; a worker must be able to hold `parts_in_memory` parts."""
 
     max_file_size: int = option(parse_size, 256 << 20, spell=format_size)
     """How large a file may grow: bytes, or a number with one of `B kB MB GB TB`, in steps of
@@ -45,7 +44,7 @@ class UploadSizes:
     parts_in_memory: int = 2
 
     def problems(self, _: Mapping[str, Any]) -> Iterator[str]:
-        """What S3 would not take, or a worker could not hold."""
+        """What S3 would refuse, or a worker could not hold."""
         times = {2: "twice", 3: "three times"}[self.parts_in_memory]
         part_size, shown = self.part_size, format_size(self.part_size)
         if part_size < MIN_PART_SIZE:
@@ -99,7 +98,7 @@ class ObjectProperties:
         return {**self.for_notes(), **storage}
 
     def for_notes(self) -> dict[str, str]:
-        """The arguments of PutObject for the manifest, whose storage class is the bucket's."""
+        """The arguments of PutObject for the manifest, without a storage class."""
         given = {
             "ServerSideEncryption": self.encryption,
             "SSEKMSKeyId": self.kms_key_id,
@@ -109,14 +108,14 @@ class ObjectProperties:
         return {name: value for name, value in given.items() if value is not None}
 
     def problems(self, _: Mapping[str, Any]) -> Iterator[str]:
-        """What does not go together, and what S3 would not take."""
+        """What can't be combined, and what S3 would refuse."""
         if self.kms_key_id is not None and not (self.encryption or "").startswith("aws:kms"):
             yield "kms_key_id needs encryption to be aws:kms or aws:kms:dsse"
         yield from tag_problems("object_tags", self.object_tags)
 
 
 def tag_problems(subject: str, tags: Mapping[str, str]) -> Iterator[str]:
-    """What S3 would not take as an object's tags."""
+    """What S3 would refuse as an object's tags."""
     if len(tags) > MAX_TAGS:
         yield f"{subject} has {len(tags)} tags; S3 takes {MAX_TAGS} for an object"
     for name, value in tags.items():
@@ -136,5 +135,5 @@ def _is_of_tags(character: str) -> bool:
 
 
 def _units(text: str) -> int:
-    """How long S3 takes a text of a tag for: it counts in UTF-16."""
+    """The length of a tag's text as S3 counts it: in UTF-16."""
     return len(text.encode("utf-16-le")) // 2

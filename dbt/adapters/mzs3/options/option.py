@@ -1,8 +1,8 @@
 """Options of any feature: each is declared once, as the field of a dataclass.
 
 The field has the option's converter, its default, and whether it is secret; the text below the
-field is its row in `docs/options.md`. Reading, `did you mean`, the docs' tables and what hides
-secrets go by that declaration. A field that is not declared so is no option.
+field is its row in `docs/options.md`. Reading, `did you mean` hints, the docs' tables and hiding
+secrets all use this declaration. A field that is declared in another way is no option.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _OPTION, _GROUP, _CHECKED, _VARIANTS = "option", "group", "checked", "variants"
 
 @dataclass(frozen=True)
 class Option:
-    """What is declared of an option; `convert` raises ValueError, whose texts follow the key.
+    """An option's declaration. `convert` raises ValueError, whose texts are shown after the key.
 
-    `default` is MISSING for one that is required, and `blank` stands for it while problems are
-    gathered. `key` is what users write if that is not the name of the field. Without a value, the
-    option has the value of the key `like`, if that is given. In tables it comes after the option
-    `after`, and its default is `shown` there if that is not empty.
-    `spell` makes of a value what users write. `formats` are those that it is for; `pinned` says
-    that a source keeps to its first value.
+    `default` is MISSING for a required option, whose value is `blank` while problems are gathered.
+    `key` is what users write, if it is not the name of the field. Without a value, the option has
+    the value of the key `like`, if that is given. The docs' tables have it after the option
+    `after`, with `shown` as its default if that is not empty. `spell` converts a value to what
+    users write. Only the `formats` have the option, all if empty. `pinned` options of a source
+    keep their first value.
     """
 
     convert: Callable[[Any], Any]
@@ -55,16 +55,16 @@ def option(
     kw_only: Any = MISSING,
     **declared: Any,
 ) -> Any:
-    """The field of an option; the arguments are those of `Option`. A secret is in no repr."""
+    """The field of an option; the arguments are those of `Option`. No repr shows a secret."""
     one = Option(convert, default, **declared)
     value: Any = {"default_factory": dict} if default == {} else {"default": default}
     return field(**value, repr=not one.secret, kw_only=kw_only, metadata={_OPTION: one})
 
 
 def group(kind: type[T], /, *, checked: bool = True, **defaults: Any) -> Any:
-    """The field of options that features share, here with some defaults of their own.
+    """The field of a group of options, `kind`; `defaults` replace the group's own.
 
-    Its `problems` are looked for unless it is not `checked`, as the class around it does that.
+    With `checked=False` its `problems` are not checked, as the class around it does that.
     """
     metadata = {_GROUP: (kind, defaults), _CHECKED: checked}
     return field(default_factory=lambda: kind(**defaults), metadata=metadata)
@@ -123,13 +123,13 @@ def as_config(options: Any) -> dict[str, Any]:
 
 
 def secret_values(options: Any) -> tuple[str, ...]:
-    """The values of secret options, as far as there are any."""
+    """The values of secret options that are set."""
     found = (getattr(options, o.field) for o in options_of(type(options)).values() if o.secret)
     return tuple(value for value in found if value)
 
 
 def mask_secrets(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is given for the options of a class, with secrets hidden."""
+    """The given values of a class's options, with secrets hidden."""
     secret = {key for key, one in options_of(kind).items() if one.secret}
     return {
         key: HIDDEN if key in secret and value is not None else value
@@ -148,12 +148,12 @@ def read(
     check: Callable[[T], Iterable[str]] = lambda _: (),
     **beside: Any,
 ) -> T:
-    """The options that are given; a key without a value counts as left out.
+    """Reads the given options; a key without a value counts as left out.
 
-    `of` is what has these options, `within` what messages write before a key, such as `external.`,
-    `refused` has the problem of each key that is wrong whatever its value is, `beside` are fields
-    that are no options. Raises ConfigError with all problems at once: unknown keys, values that
-    can't be converted, and what the class, its groups (`problems`) and `check` find.
+    In messages, `of` is the name of what has the options, and `within` the text before each key,
+    such as `external.`. `refused` has the problem of each key that is wrong whatever its value is;
+    `beside` are values of fields that are no options. Raises ConfigError with all problems at
+    once: unknown keys, wrong values, and what the class, its groups (`problems`) and `check` find.
     """
     problems = [*_unknown(given, options_of(kind), of), *refused.values()]
     given = {k: value for k, value in given.items() if value is not None and k not in refused}
@@ -166,9 +166,9 @@ def read(
 
 
 def convert(kind: type[T], given: Mapping[str, Any], problems: list[str], **beside: Any) -> T:
-    """The options of the class with the values that can be converted; of others a problem each.
+    """The options of the class with the given values; adds a problem for each wrong value.
 
-    Keys that the class does not have are not looked at.
+    Ignores keys that the class does not have.
     """
     arguments = dict(beside)
     for each in fields(kind):  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ def convert(kind: type[T], given: Mapping[str, Any], problems: list[str], **besi
 def _value(
     key: str, one: Option | None, given: Mapping[str, Any], problems: list[str]
 ) -> Any | None:
-    """The converted value, or None where there is none, or a wrong one."""
+    """The converted value; the option's `blank` if there is none, or if it is wrong."""
     if one is None:
         return None
     key = one.key or key

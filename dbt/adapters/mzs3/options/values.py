@@ -1,4 +1,4 @@
-"""Reads and checks the values of a configuration; notes every problem instead of the first."""
+"""Reads and checks the values of a configuration; reports every problem, not only the first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.text import SIZE_UNITS
 T = TypeVar("T")
 E = TypeVar("E", bound=Enum)
 
-# What dbt notes of a Python model in its config, and how one is to be run.
+# Keys that dbt adds to the config of a Python model, and how to run the model.
 IGNORED = frozenset(
     {
         "config_keys_used",
@@ -128,7 +128,7 @@ def file_name(value: Any) -> str:
 
 
 def has_control_character(text: str) -> bool:
-    """Whether the text holds a character such as a newline, with which readers find no object."""
+    """Whether the text has a control character, such as a newline: readers find no such object."""
     return any(unicodedata.category(character) == "Cc" for character in text)
 
 

@@ -1,1 +1,1 @@
-"""What the dbt project says, and what its runs need of it: doors between dbt and the features."""
+"""Connects the features to dbt: what a project declares, and what its runs need of sources."""

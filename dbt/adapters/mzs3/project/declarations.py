@@ -1,4 +1,4 @@
-"""What the exports, shards and sources of a parsed project declare, and checks of it."""
+"""Options that the exports, shards and sources of a parsed project declare, and checks of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.shard.options import TYPE as SHARD
 from dbt.adapters.mzs3.shard.options import ShardOptions, parse_shard_options
 from dbt.adapters.mzs3.source.options import TYPE
 
-# Options of dbt-athena and dbt-starrocks, which are nearly spelled as ours.
+# Options of dbt-athena and dbt-starrocks whose names are similar to ours.
 _OTHER_ADAPTERS = ("partitioned_by", "mv_on_schema_change")
 
 
@@ -32,8 +32,8 @@ def check_declarations(
     """Reports every wrong option of the project's exports, shards and sources, and all overlaps.
 
     `dbt parse` and `dbt compile` fail with one CompilationError. `dbt run` and `dbt build` warn:
-    nodes that don't need what is wrong still run, and the others fail by themselves. Where dbt
-    takes warnings for errors, these too are raised as one.
+    nodes that don't depend on what is wrong still run, and the others fail by themselves. If dbt
+    treats warnings as errors, these too are raised as one CompilationError.
     """
     if command not in ("parse", "compile", "run", "build"):
         return
@@ -52,8 +52,8 @@ def check_declarations(
 
 
 def refuse_to_build_sources(args: Any) -> None:
-    """Raises DbtRuntimeError for `dbt build --resource-type source`, where dbt has nothing to run
-    sources with, and says no more than that it is an internal error."""
+    """Raises DbtRuntimeError for `dbt build --resource-type source`: dbt has no task for sources,
+    and would only report an internal error."""
     selected = {*(getattr(args, "RESOURCE_TYPES", None) or ())}
     selected -= {*(getattr(args, "EXCLUDE_RESOURCE_TYPES", None) or ())}
     if getattr(args, "which", None) == "build" and selected == {"source"}:
@@ -65,7 +65,7 @@ def refuse_to_build_sources(args: Any) -> None:
 
 
 def _problems_of(node: Any, manifest: Any, connections: Collection[str]) -> Sequence[str]:
-    """All that is wrong with the options of the node, if it is one of ours."""
+    """All that is wrong with the options of the node, if it is an export, a shard or a source."""
     try:
         if node.resource_type == "source":
             if is_of_type(node, TYPE):
@@ -86,14 +86,14 @@ def _problems_of(node: Any, manifest: Any, connections: Collection[str]) -> Sequ
 def export_options(node: Any, manifest: Any) -> dict[str, Any]:
     """The options in the config of a `copy_to_s3` model.
 
-    Left out are keys of other adapters and tools that a folder of dbt_project.yml sets, unless
-    they are nearly spelled as an option.
+    Without keys that a folder of dbt_project.yml sets for other adapters and tools, unless they
+    look like a misspelled option.
     """
     return _own_options(node, manifest, CopyOptions)
 
 
 def shard_options(node: Any, manifest: Any) -> dict[str, Any]:
-    """As `export_options`, of a `persist_shard` model, without dbt's defaults."""
+    """The options in the config of a `persist_shard` model, without dbt's defaults."""
     given = _own_options(node, manifest, ShardOptions)
     if "on_schema_change" in node.unrendered_config:
         given["on_schema_change"] = node.config.on_schema_change
@@ -131,7 +131,7 @@ def _keys_of_model(node: Any, manifest: Any) -> set[str]:
 
 
 def _is_misspelled(given: str, meant: str) -> bool:
-    """Whether two letters are swapped, or one is missing or too many; of a long key, two."""
+    """Whether two letters are swapped, or one is missing or extra; of a long key, two."""
     one, other = (re.sub("[-_]", "", each).lower() for each in (given, meant))
     while one and other and one[0] == other[0]:
         one, other = one[1:], other[1:]

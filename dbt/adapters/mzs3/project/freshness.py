@@ -28,7 +28,7 @@ PENDING_VARIABLE = "mzs3_freshness_pending"
 class FreshnessResponse(AdapterResponse):
     """The source's objects and their bytes, in S3 or in the ledger.
 
-    Pending are those that are yet to be ingested; they are counted only if the variable
+    Pending objects are yet to be ingested; they are counted only if the variable
     `mzs3_freshness_pending` is true, as that needs Spark.
     """
 
@@ -41,10 +41,10 @@ class FreshnessResponse(AdapterResponse):
 def freshness_from_s3(
     adapter: Any, relation: Any, manifest: Any
 ) -> tuple[FreshnessResponse, datetime | None, datetime]:
-    """The response, the newest LastModified or None, and when that was looked up.
+    """The response, the newest LastModified or None, and the time of this check.
 
-    Starts Spark only if the variable asks for what is pending, and for a source whose objects a
-    listing does not show, as it has a queue only, or moves or deletes them. Raises DbtRuntimeError
+    Starts Spark only if the variable asks for pending objects, or if a listing does not show all
+    objects: if the source has only a queue, or moves or deletes objects. Raises DbtRuntimeError
     for any other kind of source, which needs a `loaded_at_field`, and for a variable that is
     neither true nor false.
     """
@@ -56,7 +56,7 @@ def freshness_from_s3(
             f"Could not compute freshness for source {relation}: it has no loaded_at_field, and "
             f"only sources of type {TYPE} can do without one"
         )
-    # Several sources may be one relation to Spark; ingestion refuses them.
+    # Several sources may name one relation in Spark; ingestion refuses them.
     place = (schema_of(relation), relation.identifier)
     source = next((s for s in sources if (schema_of(s), s.identifier) == place), sources[0])
     counts_pending = is_set(adapter.config, PENDING_VARIABLE)

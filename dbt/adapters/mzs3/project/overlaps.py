@@ -19,11 +19,11 @@ from dbt.adapters.mzs3.source.options import TYPE
 from dbt.adapters.mzs3.store.connection import DEFAULT_NAME, AwsConnection
 from dbt.adapters.mzs3.store.location import SCHEMES, S3Location, parse_location
 
-# A location in SQL: one text, or an expression that begins with one. Neither has an escape.
+# A location in SQL: one text, or an expression that begins with one. The texts have no escapes.
 _SCHEME = f"(?:{'|'.join(SCHEMES)})"
 _TEXT = re.compile(rf"(?s)(?P<quote>['\"])({_SCHEME}[^'\"\\]*)(?P=quote)")
 _BEGIN = re.compile(rf"(?is)(?:concat\s*\(\s*)?['\"]({_SCHEME}[^'\"\\]*/)")
-# Literals, marks, and names that have the same value for each model of a run.
+# Tokens of an expression; `_CONSTANT` are names with one value for all models of a run.
 _TOKEN = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|[0-9]+|\|\||[(),]|\w+|\s+""", re.S
 )
@@ -37,12 +37,12 @@ def find_overlaps(
 ) -> Mapping[str, Sequence[str]]:
     """The problems of each node that shares what it writes with others, by its unique id.
 
-    `catalog` is Spark's default. Two locations that are expressions are the same if their texts
-    are, and have one value in all models of a run. An expression that begins with a text is inside
-    the folder of that text.
+    `catalog` is Spark's default. Two expressions are the same location if their texts are equal,
+    and have one value for all models of a run. An expression that begins with a text is inside the
+    folder of that text.
     """
     problems: defaultdict[str, list[str]] = defaultdict(list)
-    if not hasattr(manifest, "sources"):  # before the project is parsed, it has macros alone
+    if not hasattr(manifest, "sources"):  # before parsing, it only has macros
         return problems
     for node, problem in (*_relations(manifest, catalog), *_locations(manifest, connections)):
         problems[node.unique_id].append(problem)
@@ -50,13 +50,13 @@ def find_overlaps(
 
 
 def require_own(adapter: Any, node: Any) -> None:
-    """Raises ConfigError if another node writes what this node writes, or drops."""
+    """Raises ConfigError if another node writes what this node writes or drops."""
     if problems := adapter.overlaps.get(node.unique_id):
         raise ConfigError(_name_of(node), problems)
 
 
 def _relations(manifest: Any, catalog: str) -> Iterator[tuple[Any, str]]:
-    """Each node with a relation that is one of a source in S3 and another node's too."""
+    """Each node that shares a relation with a source in S3, and the problem."""
     in_s3 = [
         (node, SUFFIXES if is_of_type(node, TYPE) else ("",))
         for node in manifest.sources.values()
@@ -94,8 +94,8 @@ def _relations(manifest: Any, catalog: str) -> Iterator[tuple[Any, str]]:
 class _Writer:
     """A model that writes to a location, and may own a prefix of it.
 
-    `store` tells buckets of one name apart, `location` is the text of it in errors, `place` is
-    equal for writers to one location, and `within` is a prefix that the location is, or is inside.
+    `store` distinguishes buckets of the same name; `location` is shown in errors; `place` is equal
+    for all writers to one location; `within` is a prefix that is, or contains, the location.
     """
 
     node: Any
@@ -109,7 +109,7 @@ class _Writer:
 def _locations(
     manifest: Any, connections: Mapping[str, AwsConnection]
 ) -> Iterator[tuple[Any, str]]:
-    """Each model with a location that is another's too, or inside what another owns."""
+    """Each model whose location overlaps with that of another model, and the problem."""
     writers = [
         writer
         for node in manifest.nodes.values()
@@ -149,7 +149,7 @@ def _locations(
 
 
 def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | None:
-    """None if the options are wrong."""
+    """The model as a writer; None if its options are wrong."""
     given = node.config.extra.get("location")
     name = node.config.extra.get("aws_connection") or DEFAULT_NAME
     connection = connections.get(name) if isinstance(name, str) else None
@@ -165,11 +165,11 @@ def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | No
     except ValueError:
         return None
     if within is None or not is_text:
-        # An expression without one value for all models is a place of its own.
+        # An expression whose value may differ between models is a place of its own.
         return _Writer(
             node, store, given.strip(), _fixed_expression(given) or node.unique_id, within
         )
-    # Below a shard's batches, a compaction removes files that are not the shard's.
+    # A shard owns the prefix of its batches, where a compaction removes all other files.
     own = BATCHES if node.config.materialized == "persist_shard" else ""
     owned = replace(within, prefix=within.key(own))
     return _Writer(node, store, within.uri, within, within, owned)
@@ -190,7 +190,7 @@ def _fixed_expression(expression: str) -> str | None:
 
 
 def _prefixes_around(writer: _Writer) -> Iterator[Hashable]:
-    """The prefixes that the writer's location is inside of."""
+    """The prefixes that contain the writer's location."""
     if writer.within is not None:
         prefix = writer.within.prefix
         for end in [0, *(match.end() for match in re.finditer("/", prefix))]:
@@ -198,8 +198,8 @@ def _prefixes_around(writer: _Writer) -> Iterator[Hashable]:
 
 
 def _store_of(connection: AwsConnection) -> Hashable:
-    """The address or the partition of AWS in which a bucket's name stands for one bucket, whatever
-    the keys of the connection."""
+    """The endpoint, or the partition of AWS, in which a bucket's name stands for one bucket,
+    whatever the keys of the connection."""
     endpoint = urlsplit(connection.endpoint or "")
     host = endpoint.hostname or ""
     if host and not host.endswith((".amazonaws.com", ".amazonaws.com.cn")):

@@ -1,4 +1,4 @@
-"""Runs work on the sources of a node, several at a time, and once per source and run."""
+"""Runs actions on the sources of a node: several in parallel, each once per source and dbt run."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def is_empty_run(adapter: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def _attempts(invocation: str) -> dict[Hashable, Future[str | None]]:
-    """The attempts of the one invocation that is kept, by key."""
+    """The attempts of this invocation, by key; those of earlier invocations are dropped."""
     return {}
 
 
 def run_once(invocation: str, key: Hashable, action: Callable[[], str | None]) -> str | None:
-    """The result of the action, an error or None, of the first call of this invocation with this
-    key. Calls that come while the action runs wait for it."""
+    """Runs the action in the first call of this invocation with this key. Returns its result, an
+    error or None, from every such call; calls during the action wait for it."""
     with _attempts_lock:
         attempts = _attempts(invocation)
         is_first = key not in attempts
@@ -67,12 +67,12 @@ class SourcesOfNode:
     def for_each(
         self, sources: Sequence[Any], how: Hashable, action: Callable[[Any], None]
     ) -> None:
-        """Does the action for every source, unless this run of dbt has done it with this `how`.
+        """Runs the action for every source, unless this dbt run has done so with the same `how`.
 
-        As many at a time as the profile has threads. Raises DbtRuntimeError with the errors of
-        all sources, those of earlier nodes included; other errors than Mzs3Error are reported as
-        defects. After Ctrl-C in dbt's main thread, which runs hooks of a run and run-operations,
-        raises that, and keeps the errors for the end of the run.
+        Runs as many in parallel as the profile has threads. Raises DbtRuntimeError with the errors
+        of all sources, those of earlier nodes included; errors other than Mzs3Error are reported
+        as defects. After Ctrl-C in dbt's main thread, which runs hooks and run-operations, raises
+        the interrupt, and keeps the errors for the end of the run.
         """
         errors: list[str] = []
 
@@ -98,7 +98,7 @@ class SourcesOfNode:
             raise DbtRuntimeError(text)
 
     def call(self, call: Call[T], source: str, tell: Tell = lambda what: None) -> T:
-        """The result of a call for a source, in an action of `each`. Raises as `Runner.run`."""
+        """The result of a call for a source in an action of `for_each`; raises as `Runner.run`."""
         return self._runner.run(call, source, cancelled=self.cancelled, tell=tell)
 
 
@@ -126,8 +126,8 @@ def run_together(
     """Runs every task, at most `threads` of them at a time.
 
     Once `cancelled` is set, or this thread is interrupted, as by Ctrl-C, `interrupt` is called
-    again and again until no task runs: one may be between two Spark jobs. Raises what a task
-    raises, or the interrupt, after all have ended.
+    repeatedly until no task runs: a task may be between two Spark jobs. After all have ended,
+    raises what a task has raised, or the interrupt.
     """
     with ThreadPoolExecutor(max_workers=max(1, min(threads, len(tasks)))) as pool:
         runs = [pool.submit(task) for task in tasks]

@@ -1,4 +1,4 @@
-"""dbt's source nodes: which are ours, what they declare, and what variables say of them."""
+"""dbt's source nodes: which are of this adapter, what they declare, and which a variable names."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _READ_AS = {TYPE: ("", "__rejects")}
 def relation_key(
     schema: str | None, name: str | None, catalog: str = SPARK_CATALOG, suffix: str = ""
 ) -> str:
-    """A text that is equal for the names that Spark takes for one relation.
+    """A text that is equal for all names that mean the same relation to Spark.
 
-    `catalog` is the one that Spark looks in for a schema that is named without any.
+    `catalog` is Spark's default, for schemas that are named without a catalog.
     """
     return folded(f"{schema}.{name}{suffix}").removeprefix(folded(f"{catalog}."))
 
 
 def schema_of(named: Any) -> str:
-    """The schema of a node or a relation, below its catalog, which dbt calls a database, if it has
-    one. dbt-spark gives some relations their schema as their database."""
+    """The schema of a node or a relation, with its catalog if it has one, which dbt calls a
+    database. For some relations, dbt-spark sets the database to the schema."""
     database, schema = getattr(named, "database", None), str(named.schema)
     if not database or database == schema or schema.startswith(f"{database}."):
         return schema
@@ -41,7 +41,7 @@ def needed_sources(
 ) -> list[Any]:
     """The sources of this type that a node reads, directly, through ephemeral models or functions.
 
-    With `untyped` also those whose rows, or rejected records, it reads as a source of no type.
+    With `untyped`, also those whose rows or rejects it reads as a source without a type.
     """
     inputs: dict[str, None] = {}
     functions = functions_of(manifest)
@@ -61,7 +61,7 @@ def needed_sources(
 
 
 def _inputs_of(manifest: Any, node: Any) -> list[str]:
-    """The unique ids of what a node reads; dbt does not look up the sources of a function."""
+    """The unique ids of what a node reads; for functions, dbt does not resolve the sources."""
     names = {tuple(one) for one in node.sources} if node.resource_type == "function" else set()
     sources = manifest.sources.items() if names else ()
     of_function = [key for key, one in sources if (one.source_name, one.name) in names]
@@ -69,7 +69,7 @@ def _inputs_of(manifest: Any, node: Any) -> list[str]:
 
 
 def functions_of(manifest: Any) -> Mapping[str, Any]:
-    """The project's functions, by their unique ids."""
+    """The project's functions by unique id."""
     return getattr(manifest, "functions", {})  # dbt 1.10 has none
 
 
@@ -81,7 +81,7 @@ def sources_read_as(
     catalog: str = SPARK_CATALOG,
     rejects: bool = True,
 ) -> list[Any]:
-    """The sources of this type whose rows one of the relations has, or their rejected records."""
+    """The sources of this type of which one of the relations has the rows or the rejects."""
     if manifest is None:
         return []
     keys = {relation_key(schema_of(one), one.identifier, catalog) for one in relations}
@@ -99,7 +99,7 @@ def sources_read_as(
 def selected_sources(manifest: Any, select: Iterable[str] | None) -> list[Any]:
     """The sources of these names: tables (`lake.orders`) or whole sources (`lake`).
 
-    None is all of them. Raises DbtRuntimeError with all names that are neither.
+    All sources if `select` is None. Raises DbtRuntimeError with all names that are neither.
     """
     ours = (node for node in manifest.sources.values() if is_of_type(node, TYPE))
     by_name = {source_name(node): node for node in ours}
@@ -138,14 +138,14 @@ def source_definition(node: Any, connections: Collection[str]) -> SourceDefiniti
 
 
 def variable(config: Any, name: str) -> Any:
-    """The variable's value, or None; in the order in which dbt looks."""
+    """The variable's value, or None; dbt's precedence applies."""
     declared = config.vars.to_dict()
     of_project = declared.get(config.project_name) or {}
     return ChainMap(config.cli_vars, of_project, declared).get(name)
 
 
 def is_set(config: Any, name: str) -> bool:
-    """Whether the variable is true. Raises DbtRuntimeError if it is given as no boolean."""
+    """Whether the variable is true. Raises DbtRuntimeError if its value is no boolean."""
     value = variable(config, name)
     if value is None or isinstance(value, bool):
         return bool(value)
@@ -153,9 +153,9 @@ def is_set(config: Any, name: str) -> bool:
 
 
 def named_sources(adapter: Any, name: str) -> frozenset[str]:
-    """The unique ids of the sources that a variable names, all of them if it is true.
+    """The unique ids of the sources that a variable names; of all sources if it is true.
 
-    Raises DbtRuntimeError if it names what is no such source.
+    Raises DbtRuntimeError if a name is not that of a source.
     """
     value = variable(adapter.config, name)
     if value is None or value is False:
@@ -173,8 +173,8 @@ def named_sources(adapter: Any, name: str) -> frozenset[str]:
 
 
 def is_of_type(node: Any, kind: str) -> bool:
-    """Whether the source's `external.type` is this one, or misspelled for a location in S3: its
-    readers then get the error."""
+    """Whether the source's `external.type` is this one, or a misspelled one with a location in S3,
+    so that whoever reads the source gets the error."""
     external = declared_external(node)
     given = str(external.get("type"))
     in_s3 = str(external.get("location")).startswith(SCHEMES)
@@ -182,5 +182,5 @@ def is_of_type(node: Any, kind: str) -> bool:
 
 
 def declared_external(node: Any) -> Mapping[str, Any]:
-    """What stands under `external` of the node."""
+    """The mapping under `external` of the node."""
     return {} if node.external is None else dict(node.external.to_dict(omit_none=True))

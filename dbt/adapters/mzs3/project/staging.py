@@ -1,4 +1,4 @@
-"""Ingests or reads the sources in S3, each once in a run, before the nodes that read them."""
+"""Ingests or reads the sources in S3, each once per dbt run, before the nodes that read them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from dbt.adapters.mzs3.text import operation_command
 
 logger = AdapterLogger("mzs3")
 
-# Commands that leave sources as they are. The last two are one, whose hooks dbt runs.
+# Commands without staging; the last two are names of `dbt source freshness`, which runs hooks.
 _WITHOUT_STAGING = ("clone", "freshness", "snapshot-freshness")
 _REFRESH_VARIABLE = "mzs3_full_refresh_sources"
 _LISTING_VARIABLE = "mzs3_full_listing"
@@ -56,11 +56,11 @@ _locks_guard = threading.Lock()
 
 
 def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
-    """Ingests every source, and reads every shard, that the node reads in this run.
+    """Ingests every source, and reads every shard, that the node reads.
 
-    Each once in a run, but shards for each hook of the run, as the run writes to them. Does
-    nothing for a unit test, which has rows of its own, for a clone, and for the hooks of
-    `dbt source freshness`. Returns the bytes that were fetched of shards, by source and column.
+    Each once per dbt run, but shards again for each hook of the run, as models write to them. Does
+    nothing for unit tests, which have rows of their own, for `dbt clone`, and for hooks of `dbt
+    source freshness`. Returns the bytes that were fetched from shards, by source and column.
     Raises DbtRuntimeError with the errors of all sources of a type.
     """
     manifest = adapter.get_macro_resolver()
@@ -68,7 +68,7 @@ def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
     if manifest is None or node.resource_type == "unit_test" or command in _WITHOUT_STAGING:
         return {}
     credentials = adapter.config.credentials
-    # A profile for SQL alone reads what others have ingested, by sources of no type.
+    # A profile that runs only SQL reads what others have ingested, by sources without a type.
     how = {"catalog": credentials.default_catalog, "untyped": credentials.runs_jobs}
     ingest_sources(adapter, needed_sources(manifest, node, TYPE, **how))
     hook = node.unique_id if node.resource_type == "operation" else ""
@@ -76,8 +76,8 @@ def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
 
 
 def stage_for_run_hook(adapter: Any) -> None:
-    """As `stage_for_node`, for the on-run-start or on-run-end hook that runs now, or the function
-    that is created, before which dbt calls no hook of the adapter."""
+    """Calls `stage_for_node` for the on-run-start or on-run-end hook that runs now, or the
+    function that is created now: for these, dbt calls no hook of the adapter."""
     running = str(get_node_info().get("unique_id", ""))
     if running.startswith(("operation.", "function.")):
         manifest = adapter.get_macro_resolver()
@@ -87,7 +87,7 @@ def stage_for_run_hook(adapter: Any) -> None:
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
-    """Creates the relation of a source in S3, without rows; whether it is one of a source.
+    """Creates the relation, without rows, if it is one of a source in S3; returns whether it is.
 
     For unit tests, and for macros that ask for columns while a model is compiled. Raises
     DbtRuntimeError with the source's error.
@@ -103,9 +103,9 @@ def make_source_relation(adapter: Any, relation: Any) -> bool:
 
 
 def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = False) -> None:
-    """Ingests these sources, unless this run has done so already.
+    """Ingests these sources, unless this dbt run has done so already.
 
-    With `create_only` creates their relations alone. Raises DbtRuntimeError with all errors.
+    With `create_only`, only creates their relations. Raises DbtRuntimeError with all errors.
     """
     if not sources:
         return
@@ -160,14 +160,14 @@ def _log(warnings: Warnings, line: tuple[str, str]) -> None:
 
 
 def who_ingests(adapter: Any, sql: str) -> str:
-    """How to ingest the sources that a failed query reads and that never were; else an empty text.
+    """How to ingest the sources that a failed query reads and that were never ingested.
 
-    `dbt show` ingests nothing, and Spark only says what is not there.
+    Empty if there are none. `dbt show` ingests nothing, and Spark only reports a missing table.
     """
     manifest = adapter.get_macro_resolver()
     sources = selected_sources(manifest, None) if manifest is not None else []
     missing: list[str] = []
-    with contextlib.suppress(DbtRuntimeError):  # the query's own failure is raised
+    with contextlib.suppress(DbtRuntimeError):  # not instead of the query's own failure
         missing = [
             source_name(source)
             for source in sources
@@ -186,9 +186,9 @@ def who_ingests(adapter: Any, sql: str) -> str:
 def read_shards(
     adapter: Any, sources: Sequence[Any], *, create_only: bool = False, hook: str = ""
 ) -> dict[str, dict[str, int]]:
-    """Reads the shards of these sources, unless this run has done so already, for this hook.
+    """Reads the shards of these sources, unless this dbt run has done so for the same `hook`.
 
-    With `create_only` creates missing tables, without rows. Returns the bytes that were fetched,
+    With `create_only`, creates missing tables, without rows. Returns the bytes that were fetched,
     by source and column. Raises DbtRuntimeError with all errors.
     """
     fetched: dict[str, dict[str, int]] = {}
@@ -231,6 +231,6 @@ def read_shards(
 
 
 def shard_source(node: Any, connections: Collection[str]) -> ShardSource:
-    """The source that the node declares. Raises ConfigError with all of its problems."""
+    """The shard that the source node declares. Raises ConfigError with all problems."""
     names = [column.name for column in node.columns.values()]
     return parse_shard_source(source_name(node), declared_external(node), names, connections)

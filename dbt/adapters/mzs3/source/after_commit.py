@@ -1,4 +1,4 @@
-"""What becomes of objects in S3 once their rows are committed, and never before."""
+"""Tags, moves or deletes a source's objects in S3 once their rows are committed."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.text import counted
 
 EPOCHS_IN_VAIN = 3
-"""After so many epochs of which no object could be done, a run leaves the others to the next."""
+"""After this many epochs whose objects all failed, a run leaves the others to the next run."""
 
 
 def require_conditional_delete(run: SourceRun) -> None:
-    """Raises SourceError where to move or delete an object could destroy what came in its place.
+    """Raises SourceError if the action could destroy an object that was overwritten meanwhile.
 
-    To be called before anything is ingested: the error says so. Between the last look at an
-    object and its deletion only the store can see an overwrite.
+    To be called before anything is ingested, as the error says. Only the store, if it supports
+    If-Match for deletions, notices an overwrite between the last HEAD and the deletion.
     """
     definition, location = run.definition, run.definition.location
     if not heeds_conditional_delete(Prefix(open_store(run.connection, location), location)):
@@ -47,15 +47,15 @@ def require_conditional_delete(run: SourceRun) -> None:
 
 
 def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
-    """Tags, moves or deletes the objects of every committed epoch that is due.
+    """Applies `after_commit` to the objects of every committed epoch that is due.
 
-    Epochs that a run left which died are among them. What fails is a warning, and stays due for
-    the next run; what was overwritten since is left alone. Raises SourceError once the lock is
-    lost: who took it over decides what becomes of the objects.
+    Epochs of earlier runs that died are included. Failures are warnings, and the next run tries
+    again; objects that were overwritten since are skipped. Raises SourceError if the lock is lost:
+    then the run that took it over decides what to do with the objects.
     """
     waiting = left = in_vain = 0
     why_waiting = why_left = None
-    # The newest first, so that what can't be done for an old one never stands in its way.
+    # The newest first, so that old epochs that always fail don't keep back newer ones.
     for epoch in reversed(epochs_due(ledger.epochs())):
         ledger.require_lock("what it committed stays, and after_commit is left to the next run")
         found = _act(run, ledger, epoch)
@@ -77,7 +77,7 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
 
 
 def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
-    """How many objects of the epoch there are, wait and were left, and why the first did."""
+    """Acts on the epoch's objects. Returns how many there are, wait and were left, and why."""
     declared, location = run.definition.after_commit, run.definition.location
     spec = AfterSpec(
         connection=run.connection,
@@ -86,7 +86,7 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
         tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in declared.tags),
         target=declared.target,
     )
-    # Not those of which something is wanted: what is to be taken again has to be there for that.
+    # Not objects that are to be ingested again (`State.OPEN`): they must still be there then.
     came_in = f"fetched.epoch = {int(epoch)} AND {IS_VISIBLE}"
     done_with = f"NOT {is_any_sql('latest.state', State.OPEN)}"
     objects = ledger.objects().where(f"{came_in} AND {done_with}").select("object", "fetched.etag")
@@ -102,7 +102,7 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
 
 
 def _counted(state: str) -> list[Column]:
-    """How many are in that state, and the first of them with its reason."""
+    """Aggregates for a state: the number of its objects, and the reason of the first of them."""
     is_so = F.col("state") == state
     reason = F.concat("object", F.lit(": "), "error") if state == LEFT else F.col("error")
     return [

@@ -1,4 +1,4 @@
-"""Where a source learns of its objects, and what becomes of them once their rows are committed."""
+"""How a source finds its objects (`discover`), and what it then does to them (`after_commit`)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ EPOCH_MARK = "{epoch}"
 _WAYS = f"{SCAN}, or {QUEUE} with a queue's name or URL"
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 _ACTIONS = "keep, tag, {tag: {name: value}}, {move: s3://bucket/prefix/}, delete"
-# An epoch is a time in ms.
+# Stands for an epoch, a time in ms, when tags are checked.
 _SOME_EPOCH = "1700000000000"
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """At least one of the two: listing the location, and a queue's name or URL."""
+    """How objects are found: by listing the location, in a queue (its name or URL), or both."""
 
     bucket_scan: bool = True
     queue: str | None = None
@@ -71,7 +71,7 @@ def queue_name(queue: str) -> str:
 
 
 def queue_problem(queue: Any) -> str | None:
-    """What is wrong with a queue; none is repeated, as what is no name may hold a password."""
+    """What is wrong with a queue's name or URL, without repeating it: it may hold a password."""
     if not isinstance(queue, str) or not queue:
         return "must be the name or the URL of a queue, as a text"
     if queue.startswith("arn:"):
@@ -103,7 +103,7 @@ def queue_problem(queue: Any) -> str | None:
 
 
 class AfterAction(Enum):
-    """What is done with an object of which every row is committed."""
+    """What is done to an object once all of its rows are committed."""
 
     KEEP = "keep"
     TAG = "tag"
@@ -113,7 +113,7 @@ class AfterAction(Enum):
 
 @dataclass(frozen=True)
 class AfterCommit:
-    """An action; with TAG the tags, whose values may hold `{epoch}`, with MOVE where to."""
+    """An action; TAG has `tags`, whose values may contain `{epoch}`, and MOVE has a `target`."""
 
     action: AfterAction = AfterAction.KEEP
     tags: tuple[tuple[str, str], ...] = ()
@@ -125,7 +125,7 @@ class AfterCommit:
         return self.action in (AfterAction.MOVE, AfterAction.DELETE)
 
     def problems(self, location: S3Location) -> Iterator[str]:
-        """What is wrong with it for a source at this location."""
+        """What is wrong with the action for a source at this location."""
         target = self.target
         if target is None or target.bucket != location.bucket:
             return

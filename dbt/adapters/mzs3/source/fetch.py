@@ -1,8 +1,8 @@
-"""Fetching an epoch's objects into rows that nobody sees yet, and counting them.
+"""Fetches an epoch's objects into rows that are not visible yet, and counts the rows.
 
-The header of the first object is what all others are compared with. If that object is none of the
-source's, such as a README, all others are wrong by it: so an error names it, and a first run that
-leaves out nearly all that there is does not pin it.
+All objects are compared with the header of the first one. If that object does not belong to the
+source, such as a README, all others seem wrong. So errors name it, and a first run that would skip
+nearly all objects does not pin its header.
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
 
 BYTES_PER_TASK = 128 * 1024 * 1024
-# Less than both is not worth a task, and a file, of its own.
+# A task, which writes a file, is worth it for this many bytes, or this many objects.
 LEAST_BYTES = 4 * 1024 * 1024
 LEAST_OBJECTS = 2048
-# So many are, where a core would else have nothing to do.
+# Or for this many objects, if a core would else have nothing to do.
 LEAST_OBJECTS_OF_A_CORE = 256
 
 FIRST_OBJECTS = 3
-"""Of two objects that differ, nobody could say which is wrong; of one alone, not even that one
-is."""
+"""The least that a first run takes: if only two differ, nobody can tell which one is wrong."""
 
 _COUNTS = (
     "count(*) AS written",
@@ -52,7 +51,7 @@ _COUNTS = (
     f"count_if({PROBLEM_COLUMN}.raw IS NOT NULL) AS rejects",
     "max(_mz_record) AS last",
 )
-# Grouping with a text takes sorting: where nothing is skipped there is none to look for.
+# Only if objects may be skipped: to aggregate texts, Spark has to sort.
 _REASON = (
     f"max(CASE WHEN {PROBLEM_COLUMN} IS NOT NULL AND {PROBLEM_COLUMN}.raw IS NULL "
     f"THEN {PROBLEM_COLUMN}.error END) AS error"
@@ -71,10 +70,10 @@ _TOTALS = (
 
 
 def task_count(objects: int, size: int, parallelism: int, cores: int) -> int:
-    """How many tasks read so many objects of that many bytes in all, each object by one task.
+    """How many tasks read these objects, of `size` bytes in all; each object is read by one task.
 
-    One for each object, unless that makes more small ones than `parallelism`, or tasks that have
-    hardly anything to do. What that is goes by how many `cores` there are to use.
+    One task per object, but no more small tasks than `parallelism`, and none with hardly anything
+    to do. How little that is depends on the number of `cores`.
     """
     of_cores = min(cores, -(-objects // LEAST_OBJECTS_OF_A_CORE))
     worthwhile = -(-size // LEAST_BYTES) + max(of_cores, -(-objects // LEAST_OBJECTS))
@@ -85,8 +84,8 @@ def task_count(objects: int, size: int, parallelism: int, cores: int) -> int:
 class EpochRows:
     """The rows of the objects that an epoch has planned; invisible until it is committed.
 
-    `objects` and `size` are how many were to be planned, and their bytes. Where Spark has listed
-    again since, the plan may differ: so they only say how to share it among tasks.
+    `objects` and `size`, the number of planned objects and their bytes, only serve to share the
+    work among tasks: Spark may have listed again since.
     """
 
     ledger: Ledger
@@ -98,15 +97,15 @@ class EpochRows:
 
     @property
     def are_few(self) -> bool:
-        """Whether the driver holds what there is to say of each object."""
+        """Whether the objects are few enough for the driver to hold a row for each."""
         return self.objects <= FEW
 
     def write(self) -> int:
-        """Fetches every object of the plan into the epoch's rows, each once; how many there are.
+        """Fetches every object of the plan once, into the epoch's rows. Returns the number of
+        rows.
 
-        An object that would keep one core busy for long is read by several tasks, in ranges, if
-        that can be done. Raises SourceError once the lock is lost, and if Spark does not report
-        how many rows it wrote.
+        Large objects are read in ranges by several tasks, if possible. Raises SourceError if the
+        lock is lost, and if Spark does not report how many rows it wrote.
         """
         start = len(self.spec.location.uri_of("")) + 1
         plan = self.plan.selectExpr(
@@ -127,7 +126,7 @@ class EpochRows:
                 error = executor_error(exc)
                 if error is None or error.cause != UNCLEAR:
                     raise
-                # After a second one, none is cut: each attempt fetches everything anew.
+                # After a second such error, none is cut: each attempt fetches everything anew.
                 uri_of, unclear = self.spec.location.uri_of, error.s3_object
                 large = [one for one in large if uri_of(one.key) != unclear]
                 large = [] if again else large
@@ -137,7 +136,7 @@ class EpochRows:
     def _fetched(
         self, table: RowsTable, plan: DataFrame, large: list[LargeObject]
     ) -> Iterator[DataFrame]:
-        """The objects' rows: the large ones' in ranges, the others' each by one task."""
+        """The objects' rows: large objects are read in ranges, each other object by one task."""
         if not large:
             yield self._whole(table, plan, self.objects, self.size)
             return
@@ -147,13 +146,13 @@ class EpochRows:
             yield rows.unionAll(self._whole(table, others, objects, size))
 
     def _whole(self, table: RowsTable, plan: DataFrame, objects: int, size: int) -> DataFrame:
-        """The objects' rows, each read by one task; the largest first, so that none comes last."""
+        """The objects' rows, each object read by one task; large objects come first."""
         spark = plan.sparkSession
         parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        # What a server is asked for by a query makes no difference to few.
+        # For few objects the number makes no difference, and a Spark server needs a query for it.
         cores = default_parallelism(spark) if objects > LEAST_OBJECTS_OF_A_CORE else 1
         tasks = task_count(objects, size, parallelism, cores)
-        # A plan is one file.
+        # One task is enough to read the plan, which is one file.
         shared = plan.coalesce(1)
         if tasks > 1:
             by_size = Window.orderBy(F.col("size").desc(), "key")
@@ -164,12 +163,12 @@ class EpochRows:
 
     @contextmanager
     def counted(self, written_rows: int) -> Iterator[tuple[DataFrame, IngestReport]]:
-        """The plan with `rows`, `rejects` and the `error` of each object, and all together.
+        """The plan with `rows`, `rejects` and the `error` of each object, and the report.
 
-        Raises SourceError if there are not as many rows as were written; if records of an object
-        are there twice, or missing before its last one: they are numbered from 1, rejected ones
-        too, so the highest number is their count, and an object that was skipped has one row
-        without a number; and for more rejects than the source allows.
+        Raises SourceError if there are not as many rows as were written; if an object's records
+        are doubled, or missing before its last one; or if there are too many rejects. Records,
+        rejected ones too, are numbered from 1, so the highest number is their count; an object
+        that was skipped has one row without a number.
         """
         table = self.ledger.spark.table(self.ledger.relations.rows)
         stored = table.where(f"{EPOCH_COLUMN} = {quote_literal(self.epoch)}")
@@ -187,7 +186,7 @@ class EpochRows:
                     "committed. Something else has changed the files of the source's tables: "
                     "find out what, and run again"
                 )
-            # Of as many rows as were written: what else changes files seldom keeps their number.
+            # A defect of ours: other changes of the files would hardly keep the number of rows.
             if wrong is not None:
                 raise SourceError(
                     f"{self.spec.source}: object {wrong['object']} has {wrong['written']} rows "
@@ -225,13 +224,13 @@ def _first_reject(stored: DataFrame) -> tuple[str, str]:
 
 
 def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
-    """The end of an error: where the header comes from that the object `wrong` was compared with,
-    and how to get another one."""
+    """The end of an error about the object `wrong`: where the header comes from that it was
+    compared with, and how to get another one."""
     where = spec.header_from
     if not where.is_found:
         return ""  # it was declared
     if where.is_first and where.origin == wrong and wrong is not None:
-        # Of JSON lines, a record was compared with the first one of its object.
+        # JSON lines: a record was compared with the first record of its own object.
         return ". The header that it was compared with is that of the object's first record"
     if where.is_first and where.origin is not None:
         hint = objects_hint("skip_s3_objects", spec.source, [where.origin])
@@ -246,7 +245,7 @@ def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
 
 
 def least_objects(spec: FetchSpec) -> int:
-    """How many objects a run with these takes at least, so that `refusal` can tell."""
+    """The least number of objects that a run takes, so that `refusal` can judge the header."""
     where = spec.header_from
     return FIRST_OBJECTS if where.is_first and where.is_found and spec.reading.skips else 1
 
@@ -254,10 +253,10 @@ def least_objects(spec: FetchSpec) -> int:
 def refusal(
     spec: FetchSpec, *, objects: int, read: int, skipped: int, rows: int, rejected: int
 ) -> str | None:
-    """Why a first run is not to be committed that has fetched so many `objects`, of which `read`
-    have any record, has `skipped` others, and comes to so many rows; None if it is.
+    """Why a first run with these counts must not be committed; None if it may be.
 
-    So is one in which the header of one object lets through no other, and one of rejects alone.
+    It must not if the header of one object makes all others skipped, or if all records are
+    rejected. `read` is the number of those `objects` that have any record.
     """
     where, source = spec.header_from, spec.source
     if not where.is_first:
@@ -278,7 +277,7 @@ def refusal(
             f"is wrong, leave it out with: {hint}. Or list the names as `header: [name, ...]`, "
             "or narrow `pattern`, then run again"
         )
-    # Of JSON lines the first record is what others are compared with.
+    # JSON lines: all records are compared with the first one.
     by_one = where.is_found and spec.format == JSONL and rows == 1 and rejected > 1
     if rejected and (rows == 0 or by_one):
         return (

@@ -1,8 +1,8 @@
-"""How fresh a source is, from S3's own timestamps, and what of it is yet to be ingested.
+"""How fresh a source is, by S3's timestamps, and how many objects are yet to be ingested.
 
-Where the source lists its location and leaves its objects there, Spark has no part in it. A source
-whose objects leave the location is as fresh as the newest of what it lists and what it has
-ingested. One that learns of its objects from a queue alone is as fresh as what it has ingested.
+Spark is not needed if the source lists its location and its objects stay there. If ingested
+objects leave the location, the newest of the listed and the ingested objects counts; if the source
+has only a queue, the newest ingested object.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Freshness:
 
 
 def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> Freshness:
-    """The freshness of what is in S3; one page in memory at a time. Raises S3Error."""
+    """The freshness of the objects in S3. Holds one page of them in memory. Raises S3Error."""
     newest: datetime | None = None
     objects = size = 0
     store = open_store(connection, definition.location)
@@ -49,7 +49,7 @@ def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> F
 
 
 def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -> Freshness:
-    """The freshness of the objects of which rows are visible; of nothing before the first run.
+    """The freshness of the objects whose rows are visible; without any before the first run.
 
     Raises SourceError if the ledger can't be read.
     """
@@ -62,12 +62,12 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
         size = F.coalesce(F.sum("fetched.size"), F.lit(0))
         totals = (F.max("fetched.last_modified"), F.count(F.lit(1)), size)
         newest, objects, size = first_row(visible.agg(*totals))
-    # A timestamp that Spark hands over has lost its zone, which is this process's.
+    # Spark returns timestamps without a zone, in this process's local time.
     return Freshness(newest and newest.astimezone(timezone.utc), objects, size)
 
 
 def with_ingested(listed: Freshness, ingested: Freshness) -> Freshness:
-    """The newest of both, for a source whose objects leave the location once they are ingested."""
+    """`listed` with the newest time of both: ingested objects may have left the location."""
     newest = max(filter(None, (listed.newest, ingested.newest)), default=None)
     return replace(listed, newest=newest)
 
@@ -75,7 +75,7 @@ def with_ingested(listed: Freshness, ingested: Freshness) -> Freshness:
 def read_pending(
     spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
 ) -> tuple[int, int]:
-    """How many objects are listed and yet to be ingested, and their bytes. Raises SourceError."""
+    """The number of listed objects yet to be ingested, and their bytes. Raises SourceError."""
     run = SourceRun(spark, definition, connection)
     with source_session(spark, definition.name):
         if not spark.catalog.tableExists(definition.relations.ledger):

@@ -1,17 +1,17 @@
-"""Finds that a source has nothing new, without its lock.
+"""Finds out, without the lock, that a source has nothing new.
 
-A pass does nothing where the relations are as they should be, no epoch is unfinished, and all that
-is listed is settled. No lock is needed to see that:
+A pass of `ingest` does nothing if the relations are as they should be, no epoch is unfinished, and
+all listed objects are settled. No lock is needed to see that:
 
-- Events of an epoch never change. So what is read of the ledger is how it was at one moment, if
-  the same phases of the same epochs are there before and after.
-- The listing is from in between: what it has was settled at that moment, whatever other runs do.
-- An object that another run takes just then is an unfinished epoch, or was not settled: then the
-  pass takes the lock, and waits for that run, as it does for any other reason to doubt.
+- Events of an epoch never change. So if the ledger has the same phases of the same epochs before
+  and after, it was read as of one moment.
+- The location is listed in between: so the listed objects were settled then, whatever others do.
+- An object that another run ingests just then is in an unfinished epoch, or was not settled: then
+  the pass takes the lock, and so waits for that run, as in all other cases of doubt.
 
-Which objects are settled follows from the phases on record and from the listing. A digest of both
-is put on record, by which the next pass knows without a query that nothing is new. What is put on
-record between the look at the ledger and the listing, the pass after this one finds.
+Which objects are settled follows from the phases in the ledger and from the listing. The ledger
+records a digest of both, by which the next pass knows without a query that nothing is new. Events
+that are added between reading the ledger and listing are found by the pass after this one.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from dbt.adapters.mzs3.source.tables import read_tables, reads_latest
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.store.opened import open_store
 
-# To be counted up where `reconcile` comes to decide otherwise by the same facts.
+# To be raised when a changed `reconcile` decides differently from the same facts.
 _RULES = 1
 
 
 def is_idle(run: SourceRun) -> bool:
-    """Whether a pass would find nothing to do; False where that is not sure, or costs much.
+    """Whether a pass would certainly find nothing to do.
 
-    It is False where there is more to do than to list one page, and where anything but S3 fails:
-    the pass itself then meets the failure. Raises S3Error.
+    False if the listing has several pages, and if anything but S3 fails: the pass itself then
+    meets the failure. Raises S3Error.
     """
     if not _only_lists(run.definition):
         return False
     try:
         with ThreadPoolExecutor(2) as beside:
-            # What does not depend on the ledger, beside it.
+            # Meanwhile, in other threads: what does not depend on the ledger.
             store = beside.submit(open_store, run.connection, run.definition.location)
             if (relations := _current_relations(run)) is None:
                 return False
@@ -75,7 +75,7 @@ def is_idle(run: SourceRun) -> bool:
                 return False
     except (*SPARK_FAILURES, SourceError):
         return False
-    # Without it the next pass asks again.
+    # Without that record, the next pass queries again.
     with suppress(*SPARK_FAILURES):
         ledger.write_idle(digest)
     return True
@@ -101,7 +101,7 @@ def _current_relations(run: SourceRun) -> SourceRelations | None:
 
 
 def _digest(definition: SourceDefinition, epochs: Epochs, page: FirstPage) -> str:
-    """The digest of all by which objects are settled, in hexadecimal digits."""
+    """A digest, in hexadecimal digits, of all facts that decide whether objects are settled."""
     facts = (
         _RULES,
         definition.location.bucket,
@@ -112,8 +112,8 @@ def _digest(definition: SourceDefinition, epochs: Epochs, page: FirstPage) -> st
 
 
 def _all_is_settled(run: SourceRun, ledger: Ledger, page: FirstPage) -> bool:
-    """Whether there is nothing to do about any object, listed or on record."""
+    """Whether there is nothing to do about any object that is listed or in the ledger."""
     known = ledger.objects(one_task=True)
-    # A page of objects is compared by one task: to shuffle them takes longer.
+    # One task compares the page of objects: a shuffle takes longer.
     found = object_frame(run, page.objects).coalesce(1)
     return bool(unsettled_objects(found, known, run.definition.intake.on_overwrite).isEmpty())

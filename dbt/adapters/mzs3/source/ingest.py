@@ -1,12 +1,12 @@
-"""Ingesting one source, from its definition to the report of what is new.
+"""Ingests one source, from its definition to the report of what is new.
 
-A run goes one way: the lock is taken, the definition pinned, what is new listed or received, an
-epoch planned, its objects fetched into rows that nobody sees, and committed; then the objects are
-tagged, moved or deleted, if that is declared.
+A run takes the lock, pins the definition, lists or receives what is new, plans an epoch, fetches
+its objects into rows that are not visible yet, and commits them. Then it tags, moves or deletes
+the objects, if that is declared.
 
-Killed at any point and run again, no row is lost or doubled: rows are visible only through the
-commit record of their epoch, written in one step after all of them; and an epoch without one is
-declared void before a new listing takes its objects under a new number.
+If a run is killed at any point and repeated, no row is lost or doubled: rows are visible only
+through the commit record of their epoch, which is written in one step after all of them. An epoch
+without a commit record is declared void before a new listing puts its objects into another epoch.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def ingest(
 ) -> IngestReport:
     """Ingests every matching object that is not ingested yet, exactly once.
 
-    Makes the source's schema and relations if they are missing, `create_only` no more than that;
-    `afresh` drops all that was ingested before. `spark` must not be used by another thread
-    meanwhile: some of its settings are changed, and set back. Another run on the same source is
-    waited for, up to `wait_s` seconds. `SourceRun` says what `cancelled` and `tell` are for.
-    Raises an Mzs3Error; what was committed before stays.
+    Creates the source's schema and relations if they are missing, and with `create_only` nothing
+    else. With `afresh`, drops all that was ingested before. No other thread may use `spark`
+    meanwhile: some of its settings are changed until the end. Waits up to `wait_s` seconds for
+    another run on the same source. `cancelled` and `tell` are those of `SourceRun`. Raises an
+    Mzs3Error; what was committed before stays.
     """
     started = time.monotonic()
     name, relations = definition.name, definition.relations
@@ -88,7 +88,7 @@ def ingest(
                 open_inbox(run) as inbox,
             ):
                 if afresh:
-                    purify_now(run, inbox)  # or nothing is dropped
+                    purify_now(run, inbox)  # raises before anything is dropped
                     with run.step("reset"):
                         reset_source(spark, definition, lock)
                 with run.step("create"):
@@ -109,7 +109,7 @@ def ingest(
 
 
 def fetch_spec(run: SourceRun, pin: Pin) -> FetchSpec:
-    """What tasks need to read the source's objects as they are pinned."""
+    """What tasks need to read the source's objects by the pinned definition."""
     definition, pinned = run.definition, pin.definition
     return FetchSpec(
         connection=run.connection,
@@ -127,8 +127,8 @@ def fetch_spec(run: SourceRun, pin: Pin) -> FetchSpec:
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass of a run; the lock that the ledger has is held for all of it. It takes
-    `least` objects at least, if there are so many."""
+    """A pass of a run, all of it under the ledger's lock. `least` is the least number of objects
+    that it ingests, if there are that many."""
 
     run: SourceRun
     spec: FetchSpec
@@ -137,7 +137,7 @@ class Pass:
     least: int = 1
 
     def ingest(self) -> IngestReport:
-        """Ingests what is listed or announced and not committed, if there is any, in one epoch.
+        """Ingests the objects that are listed or announced and not committed yet, in one epoch.
 
         Raises SourceError for an object in error: what was committed before stays visible, the
         ledger shows the object as failed, and the next run lists anew.
@@ -145,8 +145,8 @@ class Pass:
         run, ledger, inbox = self.run, self.ledger, self.inbox
         epochs = ledger.epochs()
         for dead in unfinished_epochs(epochs):
-            # Its plan counts no more: the source may be declared otherwise since, and objects
-            # may be corrected or removed.
+            # Its plan is outdated: the declaration of the source, or the objects, may have
+            # changed.
             with run.step("void"):
                 ledger.write_void(dead)
         if is_due(epochs):
@@ -168,13 +168,13 @@ class Pass:
                     require_conditional_delete(run)
             report = self._epoch(plan)
         if plan.full_since is not None:
-            # Not before all that the listing found is on record: else a key could be missed.
+            # Only once the ledger has all that the listing found: else a key could be missed.
             with run.step("listing"):
                 ledger.require_lock(LISTING_IS_LOST)
                 ledger.write_listing(listing_name(run.definition), plan.full_since)
         if inbox is not None:
-            # All that was announced is committed by now, or known, or in the ledger as waiting;
-            # unless somebody else has dropped it meanwhile.
+            # All announced objects are by now committed, known, or waiting in the ledger; the lock
+            # shows that no other run has dropped that since.
             with run.step("acknowledge"):
                 ledger.require_lock(
                     "what it committed stays, and its messages go back to the queue"
@@ -191,7 +191,7 @@ class Pass:
         return self.run.definition.after_commit.action is not AfterAction.KEEP
 
     def _epoch(self, plan: TakeObjects) -> IngestReport:
-        # Under a number of their own: they stay if what is planned below comes to be void.
+        # In an epoch of their own: the notes stay if the epoch that is planned below becomes void.
         self._note(plan.notes)
         definition = self.run.definition
         report = self._take(plan) if plan.objects else IngestReport(definition.name)
@@ -200,7 +200,7 @@ class Pass:
         limits = Limits()
         # The rows are committed: a failed estimate is not an error.
         with suppress(*SPARK_FAILURES):
-            # With what this epoch has shown of the time that it takes.
+            # Reads the ledger anew, for the time that this epoch took.
             limits = run_limits(self.ledger, definition.intake)
         return replace(
             report,
@@ -225,7 +225,7 @@ class Pass:
                 raise
             text, wrong = error.message, error.s3_object
             self.record_failure(rows, text, wrong)
-            # What is gone, or was replaced, the next run sees for itself.
+            # An object that is gone or was replaced needs no decision: the next run lists anew.
             if wrong is not None and error.cause not in (NOT_READ, OF_RUN, GONE):
                 hint = objects_hint("skip_s3_objects", run.definition.name, [wrong])
                 text += f"; or go on without it after: {hint}"
@@ -262,12 +262,12 @@ class Pass:
             run.cancellation.check()
             run.cancellation.committing = True
             ledger.write_commit(rows.epoch, counted, few=rows.are_few)
-        # Who took it meanwhile may have closed this epoch, and dropped by now what closed it.
+        # A run that took the lock meanwhile may have closed this epoch, and dropped that record.
         ledger.require_lock("its commit may not count, as s3_source_status shows")
         return report
 
     def record_failure(self, rows: EpochRows, message: str, s3_object: str | None) -> None:
-        """Puts the failure on record, as one of this object, or of none if it was not planned."""
+        """Writes the failure to the ledger: for this object, or for none if it was not planned."""
         failed = rows.plan.where(F.col("object") == F.lit(s3_object))
         if s3_object is None or failed.isEmpty():
             nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS]
@@ -281,7 +281,7 @@ class Pass:
         except SPARK_FAILURES as exc:
             if run.cancellation.requested:
                 raise
-            # What is committed is committed, whatever becomes of the objects.
+            # Only a warning, as the rows are committed.
             run.warn(
                 f"{run.definition.name}: after_commit failed, and the rows are committed: "
                 f"{readable(exc)}. The next run tries again"

@@ -1,7 +1,7 @@
-"""Large objects cut into ranges, so that several tasks read one; exact with quoted newlines.
+"""Cuts large objects into ranges, so that several tasks read one; exact with quoted newlines.
 
-Each range is fetched once. What is fetched waits on the executors' disks until all ranges have
-been surveyed, as only then it is known where in a range a record begins.
+Each range is fetched once. Its bytes wait on the executors' disks until all ranges are surveyed:
+only then is it known where in a range a record begins.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RANGE_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True)
 class LargeObject:
-    """An object that is worth cutting, and which fields of its records are the columns."""
+    """An object that is worth cutting; `layout` says which fields of its records are columns."""
 
     key: str
     etag: str
@@ -56,10 +56,12 @@ class LargeObject:
 
 
 def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list[LargeObject]:
-    """Those of `objects` that one task would still read when all the others have nothing to do.
+    """Those of `objects` that are so large that one task would still read when all others are
+    done.
 
-    They are more than half of what each core has to read. One that is no text, is compressed, in
-    another encoding, or has a wrong header, of which the task that reads it tells, can't be cut.
+    Each is more than half of what a core has to read. An object that is compressed, no text, in
+    another encoding, or has a wrong header is left to a task that reads, and reports on, all of
+    it.
     """
     if total_bytes < 2 * RANGE_BYTES:
         return []
@@ -69,7 +71,7 @@ def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list
     if cores < 2:
         return []
     least = max(2 * RANGE_BYTES, total_bytes // (2 * cores))
-    # No more than twice as many as there are cores.
+    # There are at most twice as many of these as cores.
     rows = objects.where(F.col("size") >= least).collect()
     plain = [row for row in rows if compression_by_name(row["key"], spec.compression) == NONE]
     found = [one for one in map_concurrently(plain, partial(_large_object, spec)) if one]
@@ -77,7 +79,7 @@ def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list
 
 
 def utc(collected: datetime) -> datetime:
-    """A time that Spark gave to this process, which leaves out the zone: this process's."""
+    """The UTC time of a timestamp that Spark returned: it has no zone, and is local time."""
     return collected.astimezone(timezone.utc)
 
 
@@ -97,14 +99,14 @@ def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
 def _layout_if_plain(spec: FetchSpec, stored: S3Object) -> RecordLayout | None:
     """The layout of the object's records; None if it is compressed. Raises ObjectError.
 
-    Whether it is compressed is known by its first bytes alone, and a range of one can't be read.
+    Only its first bytes tell whether it is compressed, which can't be seen in a later range.
     """
     start = stored.part(0, min(LOOK_BYTES, stored.size))
     if compression_of(start, stored.key, spec.compression, spec.reading.encoding) != NONE:
         return None
     require_text(start, spec.reading.encoding)
     if spec.format == JSONL or spec.header is None or spec.reading.header_match == EXACT:
-        # The tasks of the ranges compare keys, or that of the first range the header.
+        # Compared later: keys by every range's task, the header by that of the first range.
         return RecordLayout.in_order(len(spec.columns))
     fields = CsvFormat(spec.dialect, NONE, spec.reading).fields(stored) or ()
     names = [field.name for field in fields]
@@ -115,10 +117,9 @@ def _layout_if_plain(spec: FetchSpec, stored: S3Object) -> RecordLayout | None:
 def rows_in_ranges(
     spark: SparkSession, spec: FetchSpec, objects: Sequence[LargeObject], table: RowsTable
 ) -> Iterator[DataFrame]:
-    """The rows of these objects for the table, as those of `fetch_objects`; valid inside the
-    context.
+    """The rows of these objects, the same that `fetch_objects` makes; valid inside the context.
 
-    It fetches them all to the executors' disks as it is entered. Raises what Spark raises.
+    On entry, fetches all objects to the executors' disks. Raises what Spark raises.
     """
     pieces = [
         (number, one.key, one.etag, index, start, min(start + RANGE_BYTES, one.size))
@@ -145,7 +146,7 @@ def rows_in_ranges(
 def _ranges(
     objects: Sequence[LargeObject], blocks: DataFrame
 ) -> dict[tuple[int, int], ranges.RangeOfObject]:
-    """Every range by the numbers of its object and of itself, from the surveys in the blocks."""
+    """Every range, by its object's number and its own, from the surveys in `blocks`."""
     surveys: dict[int, list[ranges.Survey]] = {}
     rows = blocks.where(F.col("survey").isNotNull()).select("object", "range", "survey").collect()
     for row in sorted(rows, key=lambda row: (row["object"], row["range"])):

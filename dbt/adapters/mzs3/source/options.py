@@ -1,4 +1,4 @@
-"""The options of a source, under `external` in YAML; read and checked before anything is."""
+"""The options of a source, under `external` in YAML, and their checks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _header(value: Any) -> bool | tuple[str, ...]:
 
 
 def _is_word(size: object) -> bool:
-    """Whether a size is perhaps `auto`, and no number."""
+    """Whether a size is a word, such as `auto`, and not a number."""
     return isinstance(size, str) and not re.match(r"\s*\d", size)
 
 
@@ -89,9 +89,9 @@ class OnOverwrite(Enum):
 
 @dataclass(frozen=True)
 class Intake:
-    """What a run takes of the objects that are new to it; None is no limit.
+    """Which new objects a run ingests; a limit of None is no limit.
 
-    At least one object is always taken, also where it alone is larger than `max_bytes`.
+    A run takes at least one object, even one that is larger than `max_bytes`.
     """
 
     on_overwrite: OnOverwrite = option(member(OnOverwrite), OnOverwrite.FAIL)
@@ -114,19 +114,18 @@ class Intake:
         return self.max_objects is not None or self.max_bytes is not None
 
     def problems(self, given: Mapping[str, Any]) -> Iterator[str]:
-        """What does not go together."""
+        """Options that can't be combined."""
         if "minutes_per_run" in given and not _is_word(given.get("max_bytes_per_run")):
             yield f"minutes_per_run needs max_bytes_per_run: {AUTO} beside it"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceDefinition:
-    """A source as declared: valid by itself; what was left open is for `purify` to fill in.
+    """A source as declared. It is valid by itself; `purify` fills in what was left open.
 
-    `name` is `source.table`; `schema` and `identifier` are where it is in Spark. `columns` is
-    empty if none were declared; in formats other than CSV, one without a type has the empty text
-    as its type. The fields below those are the options; the text below each is its row in
-    `docs/options.md`.
+    `name` is `source.table`; `schema` and `identifier` name the source's view in Spark. `columns`
+    is empty if none were declared; in formats other than CSV, the type of a column may be empty.
+    The other fields are the options; the text below each is its row in `docs/options.md`.
     """
 
     name: str
@@ -188,11 +187,11 @@ class SourceDefinition:
         return self.key_order == ASCENDING
 
     def pinned_options(self) -> dict[str, Any]:
-        """The options to whose first values a source keeps, as they are declared now."""
+        """The declared values of the options that can't be changed once they are pinned."""
         return {key: value for key, value in as_config(self).items() if key in PINNED}
 
     def problems(self, given: Mapping[str, Any]) -> Iterator[str]:
-        """What is missing, and what does not go together."""
+        """Options that are missing, or can't be combined."""
         if (kind := given.get("type")) != TYPE:
             hint = f": did you mean {TYPE}?" if is_near_miss(str(kind), TYPE) else ""
             yield f"type must be {TYPE}, not {kind!r}{hint}"
@@ -265,15 +264,14 @@ def parse_definition(
 
     A key without a value counts as left out. Raises ConfigError with all problems at once.
     """
-    # YAML reads a key that is written `null`, without quotes, as no name at all, of which dbt 1.12
-    # makes a text.
+    # YAML reads an unquoted key `null` as None, of which dbt 1.12 makes the text "None".
     given = {
         "null" if key in (None, "None") else str(key): value
         for key, value in external.items()
         if value is not None
     }
     name_of_format = given.get("format", CSV)
-    # Files of the other formats have types.
+    # Objects of the other formats have types of their own.
     data_type = "" if name_of_format in FORMAT_NAMES and name_of_format != CSV else "string"
     problems: list[str] = []
     declared = _columns(columns, problems, data_type)
@@ -300,7 +298,7 @@ def parse_definition(
 
 
 def _of_other_formats(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The keys that are not of the format of the objects, each with the problem."""
+    """The given keys that do not apply to the format of the objects, each with the problem."""
     name = given.get("format", CSV)
     if name not in FORMAT_NAMES or name == CSV:
         return
@@ -346,7 +344,7 @@ def _dialect_problems(dialect: CsvDialect) -> Iterator[str]:
             "one of a single one-byte character"
         )
     else:
-        # Of another escape than the quote there is but one thing to say, below.
+        # Another escape than the quote is reported below, and only once.
         usable = replace(dialect, escape=dialect.quote).problems(may_lack_quote=True)
         yield from (f"external: {problem}" for problem in usable)
     if dialect.escape != dialect.quote:

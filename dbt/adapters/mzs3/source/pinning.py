@@ -1,15 +1,15 @@
-"""Pinning a source's definition: what was found is kept from the first commit on, and not before.
+"""Pins a source's definition: what was found in S3 holds from the first commit on.
 
-Until an epoch is committed, each run purifies anew. If it comes to another definition than the
-run before, it makes the table of rows anew, in which nothing counts yet. The ledger stays as it
-is: it has what users have decided of objects, and what a queue has announced. Before that,
+Until an epoch is committed, each run purifies anew. If the result differs from that of the run
+before, it recreates the table of rows, of which none are visible yet. The ledger stays: it has the
+decisions of users, and the objects that a queue has announced. Before that,
 
-- every epoch that was planned is closed. So a run that has lost the lock commits nothing any more;
-  and if it just has, the definition is pinned.
-- the lock is held alone (see `SourceLock.alone`): what a run drops that was taken for dead is
-  never a table in which another one has committed.
+- every planned epoch is closed. So a run that has lost the lock can't commit any more; if it has
+  just committed, its definition is pinned.
+- the lock is held alone (see `SourceLock.alone`). So a run that was taken for dead never drops a
+  table in which another run has committed.
 
-If a run dies on the way, the ledger is there without a table of rows, and the next one makes it.
+If a run dies on the way, the ledger remains without a table of rows, which the next run creates.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ from dbt.adapters.mzs3.store.store import ListedObject
 
 @dataclass(frozen=True)
 class Pin:
-    """The definition that holds for every object of a run, and the ledger; and whether nothing is
-    committed yet, so that the next run may go by another one."""
+    """The definition of all objects of a run, and the ledger. `is_first`: nothing is committed
+    yet, so the next run may pin another definition."""
 
     definition: PinnedDefinition
     ledger: Ledger
@@ -62,16 +62,16 @@ class Pin:
 
 
 def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
-    """Makes the relations of the source, and what is missing of them, under its lock.
+    """Pins the definition and creates the source's missing relations, under its lock.
 
-    Raises an Mzs3Error: also where the definition is not the one that is pinned.
+    Raises an Mzs3Error, also if the definition is not the one that is pinned.
     """
     definition, spark = run.definition, run.spark
     tables = read_tables(spark, definition)
     ledger = Ledger(spark, tables.relations, lock) if tables and tables.has_ledger else None
     if tables is not None and ledger is not None and _has_committed(run, tables, ledger):
         if tables.pinned is None:
-            lock.require()  # or another run has made it since
+            lock.require()  # else another run may have made it since
             raise lost_rows_error(definition)
         require_agreement(definition, tables.pinned)
         make_relations(spark, definition, tables.pinned, tables)
@@ -82,27 +82,27 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
         # The ledger has a format already.
         pinned = replace(pinned, file_format=tables.relations.file_format)
         require_format(definition, pinned.file_format)
-    # Wherever its header was found: definitions that differ in no more are equal.
+    # Definitions that differ only in where the header was found are equal.
     if tables is not None and tables.pinned not in (None, pinned):
         with lock.alone():
             drop_rows(spark, definition, tables.relations)
             relations = make_relations(spark, definition, pinned, None)
     else:
         relations = make_relations(spark, definition, pinned, tables)
-    # A run that lost the lock may still make the table, as it knew it, just after it was dropped:
-    # then it was there, and has other columns.
+    # A run that lost the lock may have created the table with other columns, just after it was
+    # dropped here.
     if (now := read_tables(spark, definition)) is None or now.pinned != pinned:
         rows = definition.relations.shown("__rows")
         raise SourceError(
             f"{definition.name}: another run made or dropped {rows} while this one was to make "
             "it; nothing was ingested. Run again"
         )
-    # Not the ledger from before: the table of rows beside it may have another name by now.
+    # Not `ledger`: the table of rows may have another name by now.
     return Pin(pinned, Ledger(spark, relations, lock), is_first=True)
 
 
 def _has_committed(run: SourceRun, tables: SourceTables, ledger: Ledger) -> bool:
-    """Whether anything is committed; if not, no epoch that is planned by now will be."""
+    """Whether anything is committed. If not, makes sure that no epoch planned so far will be."""
     if is_committed(ledger):
         return True
     if tables.pinned is not None:
@@ -115,10 +115,9 @@ def _has_committed(run: SourceRun, tables: SourceTables, ledger: Ledger) -> bool
 def purify_now(
     run: SourceRun, inbox: Inbox | None, ledger: Ledger | None = None
 ) -> PinnedDefinition:
-    """Purifies the definition by what is in S3 now; messages of its queue stay there.
+    """Purifies the definition by the objects in S3; messages of its queue stay there.
 
-    The ledger, if there is one, says which objects are skipped: they teach no header. Raises an
-    Mzs3Error.
+    Objects that the ledger has as skipped are ignored. Raises an Mzs3Error.
     """
     definition = run.definition
     if ledger is not None and definition.discovery.queue is not None:
@@ -148,7 +147,7 @@ def purify_now(
 
 
 def require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
-    """Raises SourceError where the definition contradicts the pinned one."""
+    """Raises SourceError if the definition contradicts the pinned one."""
     if found := contradictions(pinned, definition):
         differences = "".join(f"\n  - {difference}" for difference in found)
         raise SourceError(
@@ -160,7 +159,7 @@ def require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) ->
 
 
 def require_format(definition: SourceDefinition, there: str) -> None:
-    """Raises SourceError where the tables are to be of another format than they are."""
+    """Raises SourceError if the declared table format is not that of the existing tables."""
     if definition.file_format not in (None, there):
         raise SourceError(
             f"{definition.name}: file_format is declared as {definition.file_format!r}, and an "
@@ -171,8 +170,8 @@ def require_format(definition: SourceDefinition, there: str) -> None:
 
 
 def _require_location(definition: SourceDefinition, ledger: Ledger) -> None:
-    """Raises SourceError if a queue has announced objects outside the location, which would be
-    taken without being listed."""
+    """Raises SourceError if the ledger has objects outside the location, from a queue: they would
+    be ingested without being listed."""
     uri, objects = definition.location.uri, ledger.objects().where("object IS NOT NULL")
     other = objects.where(~F.col("object").startswith(uri)).first()
     if other is not None:
@@ -188,8 +187,8 @@ def _discover_header(
     run: SourceRun, inbox: Inbox | None, ledger: Ledger | None
 ) -> tuple[tuple[RecordField, ...] | None, str | None]:
     """The header of the first object that has one, and the object's URI; listed objects come
-    before announced ones. Raises SourceError for one whose header can't be read, unless it is to
-    be skipped and another has one."""
+    before announced ones. Raises SourceError if a header can't be read, unless such objects are
+    skipped and another object has a header."""
     definition = run.definition
     object_format = open_format(
         definition.format, definition.dialect, definition.compression, definition.reading
@@ -204,7 +203,7 @@ def _discover_header(
         try:
             header = read_fields(object_format, stored, definition.name)
         except SourceError as exc:
-            # Its whole object is left out, as it is where it is fetched.
+            # The object is skipped, as it will be when it is fetched.
             if not (definition.reading.skips and isinstance(exc.__cause__, HeaderProblem)):
                 raise
             unread = unread or exc
@@ -227,7 +226,7 @@ def _discover_header(
 
 
 def _skipped(ledger: Ledger) -> dict[str, str]:
-    """The ETag of each object that is left out as it is now."""
+    """The objects that are skipped, each with the ETag of the skipped version."""
     events = ledger.objects().where(f"object IS NOT NULL AND latest.state = '{State.SKIPPED}'")
     return {row["object"]: row["etag"] for row in events.select("object", "latest.etag").collect()}
 

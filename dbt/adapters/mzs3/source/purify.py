@@ -1,6 +1,6 @@
 """Purification: what a definition left open is replaced by what was found, and pinned.
 
-Which field of a header each declared column is goes by its name, or by its position.
+Declared columns are matched to the header's fields by name, or by position if no name matches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.source.options import PINNED, SourceDefinition
 from dbt.adapters.mzs3.spark.sql import PARQUET
 
-# Of these nearly any text is a value.
+# Types that accept nearly every text.
 _OF_ANY_TEXT = ("string", "binary")
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _DEFAULTS = {key: one.default for key, one in PINNED.items() if one.default is not MISSING}
@@ -32,12 +32,11 @@ _DEFAULTS = {key: one.default for key, one in PINNED.items() if one.default is n
 class PinnedDefinition:
     """A source's header and columns, with nothing left open, and how its objects are read.
 
-    `header` is what every object's header must equal, as `header_match` says, None for objects
-    without one; `columns` are the names and types in Spark, one for each of its names. `fields`
-    has for each column the position of its name in the header; it is empty where both are in one
-    order. `options` are those that are pinned, as users write them. `origin` is the URI of the
-    object whose header it is, None for one that was declared; definitions that differ in no more
-    are equal.
+    Every object's header must match `header` as `header_match` requires; it is None for objects
+    without one. `columns` are the names and types in Spark, one for each name of the header.
+    `fields` has the position in the header for each column; it is empty if both are in the same
+    order. `options` are the pinned options, as users write them. `origin` is the URI of the object
+    with this header, None if it was declared; it is ignored when definitions are compared.
     """
 
     header: tuple[str, ...] | None
@@ -48,7 +47,7 @@ class PinnedDefinition:
     origin: str | None = field(default=None, compare=False)
 
     def fetched(self) -> tuple[Column, ...]:
-        """The columns in the header's order, which is that in which objects are read."""
+        """The columns in the order of the header, in which objects are read."""
         if not self.fields:
             return self.columns
         return tuple(self.columns[self.fields.index(n)] for n in range(len(self.fields)))
@@ -75,7 +74,7 @@ class PinnedDefinition:
 
     @classmethod
     def from_json(cls, text: str) -> PinnedDefinition:
-        """The definition that `to_json` wrote; an option that was declared since has its default.
+        """The definition that `to_json` wrote; options that are newer have their defaults.
 
         Raises ValueError for any other text.
         """
@@ -96,12 +95,11 @@ class PinnedDefinition:
 def purify(
     definition: SourceDefinition, discovered: Sequence[RecordField] | None
 ) -> PinnedDefinition:
-    """The definition with nothing left open, from an object's header, if any has one.
+    """The definition with nothing left open; `discovered` is the header of an object, if any.
 
-    `discovered` is for definitions that do not list their header. Columns without a type have that
-    of their field, or else string. Raises SourceError where the header that is needed was not
-    found, ConfigError where it does not go with the declared columns, or its fields can't be read
-    as them.
+    It is not used if the definition lists its header. Columns without a type have that of their
+    field, or else string. Raises SourceError if a header is needed and was not found, ConfigError
+    if it does not match the declared columns, or its fields can't be read as their types.
     """
     options = definition.pinned_options()
     if definition.header is False:
@@ -180,7 +178,7 @@ def _unmatchable(header: Sequence[str], match: str) -> list[str]:
 
 
 def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> list[str]:
-    """What the definition now says that the pinned one does not; empty if they agree."""
+    """The differences between the definition and the pinned one, as texts; empty if they agree."""
     then = {**pinned.options, "file_format": pinned.file_format}
     now = definition.pinned_options() | {
         "file_format": definition.file_format or pinned.file_format
@@ -203,7 +201,7 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
         )
     if not definition.columns and (problems := _unnamed(header)):
         return found + problems
-    # As they were pinned: what was ingested was read so.
+    # In the pinned order, in which the earlier objects were read.
     columns = definition.columns or tuple(
         Column(header[place], "") for place in pinned.fields or range(len(header))
     )
@@ -237,11 +235,11 @@ def columns_fields(
 ) -> tuple[int, ...]:
     """For each declared name, the position of its field in the header.
 
-    A name that the header has is that field, wherever it is: as it is written, or else as Spark
-    takes names for one. If the header has none of them, they are aliases, in its order. Nothing in
-    between is guessed: raises ValueError, which says both lists and the ways out. Only where the
-    source lists the header (`listed`) may some names be aliases, if the others are where they
-    stand in the header.
+    A name is that of a field if it is spelled the same, or else if Spark treats both as the same
+    name; their order does not matter. If no name is that of a field, the names are aliases of the
+    fields, in order. Everything else is ambiguous: raises ValueError with both lists and the ways
+    out. Except where the source lists the header (`listed`): then some names may be aliases, if
+    the others are in the places that they have in the header.
     """
     fields = [_named(name, header) for name in names]
     known = [field for field in fields if field is not None]
@@ -273,7 +271,7 @@ def columns_fields(
 
 
 def _named(name: str, header: Sequence[str]) -> int | None:
-    """The field of this name; None if there is none. Raises ValueError if there are several."""
+    """The position of this name's field; None if there is none. Raises ValueError for several."""
     found = [place for place, other in enumerate(header) if other == name]
     if not found:
         key = folded(name)
@@ -288,8 +286,8 @@ def _named(name: str, header: Sequence[str]) -> int | None:
 
 
 def _is_record(definition: SourceDefinition, header: Sequence[str]) -> bool:
-    """Whether the first record of an object, taken for its header, has values of the columns, and
-    not one of their names."""
+    """Whether the assumed header seems to be a record: its texts are values of the declared types,
+    and none is the name of a column."""
     columns, null = definition.columns, definition.dialect.null
     names = {folded(name) for name in header}
     if len(columns) != len(header) or not names.isdisjoint(folded(one.name) for one in columns):
@@ -308,12 +306,12 @@ def _is_record(definition: SourceDefinition, header: Sequence[str]) -> bool:
 
 
 def sql_names(names: Sequence[str]) -> str:
-    """A list of names as SQL writes it."""
+    """A list of names, written as in SQL."""
     return f"({', '.join(sql_name(name) for name in names)})"
 
 
 def sql_name(name: str) -> str:
-    """A name as SQL writes it: in double quotes unless it is plain."""
+    """A name, written as in SQL: in double quotes unless it is plain."""
     if _PLAIN_NAME.fullmatch(name):
         return name
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""What a run of a source says at its end, and the commands that its errors name."""
+"""The report that a run of a source logs, and the commands that its errors suggest."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from dbt.adapters.mzs3.text import bytes_text, counted, operation_command
 
 @dataclass(frozen=True)
 class IngestReport:
-    """Committed by this run: new objects, their rows, rejected records; seconds it took.
+    """What a run committed: new objects, their rows and rejected records; and the seconds it took.
 
-    Objects that were skipped, as their header is another, are not among `objects`.
-    `waiting_objects` and `waiting_bytes` are what the run left for later ones, about
-    `waiting_runs` of them.
+    `objects` does not count those that were skipped for their header. `waiting_objects` and
+    `waiting_bytes` are left for later runs, about `waiting_runs` of them.
     """
 
     source: str
@@ -29,7 +28,7 @@ class IngestReport:
     waiting_runs: int = 1
 
     def line(self) -> str:
-        """The line of the log: `lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s`."""
+        """The line for the log: `lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s`."""
         new = counted(self.objects, "new object")
         skipped = f"{self.skipped} skipped, " if self.skipped else ""
         line = (
@@ -46,7 +45,7 @@ class IngestReport:
 
 
 def objects_hint(operation: str, source: str, objects: Sequence[str]) -> str:
-    """The command that does the operation to these objects of a source."""
+    """The command that runs the operation on these objects of a source."""
     listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in objects)
     return operation_command(operation, f"source: {source}, objects: [{listed}]")
 

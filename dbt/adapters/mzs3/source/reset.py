@@ -1,4 +1,4 @@
-"""Dropping all that was ingested of a source."""
+"""Drops all that was ingested of a source."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _LEDGER_HAS = {"object", "etag", "epoch", "phase"}
 def reset_source(
     spark: SparkSession, definition: SourceDefinition, lock: SourceLock | None = None
 ) -> None:
-    """Drops the source from Spark, but for its schema and its lock, which the caller holds.
+    """Drops the source from Spark, except its schema and its lock, which the caller holds.
 
     Raises SourceError, with nothing dropped, if a relation of these names is somebody else's, or
-    if there are rows and the source's objects are moved or deleted once they are ingested: the
-    rows may be all there is left of them. Raises it once the lock is no longer held, as what is
-    there by then may be of who took it. The rows go last: if this dies on the way, the source says
-    that its state is lost, and to be reset again; it ingests nothing twice. Tables that have a
-    generation go after the views by which they are known: then some may stay until the next reset.
+    if there are rows and ingested objects are moved or deleted: the rows may be all that is left
+    of them. Also raises it once the lock is lost, as the run that took it may have created
+    relations since. The rows go last: after a reset that died on the way, runs fail and ask for
+    another reset, and nothing is ingested twice. Tables with a generation are dropped after the
+    views that name them, so some may stay until the next reset.
     """
     name, named = definition.name, definition.relations
     relations = stored_relations(spark, definition)
@@ -53,7 +53,7 @@ def reset_source(
     views = (relations.source, relations.objects, relations.rejects)
     drops = [f"VIEW IF EXISTS {view}" for view in views]
     drops += [f"{kind_of(relations)} IF EXISTS {name}" for name in (named.ledger, named.rows)]
-    # Those too of a run that died, and of a reset. Iceberg would leave the files.
+    # Also those of a run or a reset that died. Without PURGE, Iceberg would keep the files.
     drops += [f"TABLE IF EXISTS {table} PURGE" for table in _with_generation(spark, named)]
     with nullcontext() if lock is None else lock.alone("nothing is dropped"):
         for done, drop in enumerate(drops):
@@ -63,7 +63,7 @@ def reset_source(
 
 
 def reset_ingested(spark: SparkSession, definition: SourceDefinition) -> None:
-    """As `reset_source`, under the source's lock. Raises SourceError where there is nothing."""
+    """Drops the source from Spark under its lock. Raises SourceError if there is none."""
     with locked_source(spark, definition) as lock:
         reset_source(spark, definition, lock)
 
@@ -78,7 +78,7 @@ def ingested_after_reset(definition: SourceDefinition) -> str:
 
 
 def _with_generation(spark: SparkSession, named: SourceRelations) -> list[str]:
-    """The tables of all generations, quoted as in SQL; none that somebody else has named so."""
+    """The source's tables of all generations, quoted as in SQL; not others with such names."""
     found = spark.sql(f"SHOW TABLES IN {quote_schema(named.schema)}").collect()
     names = (row["tableName"] for row in found)
     tables = [qualified_name(named.schema, name) for name in names if named.has_generation(name)]
@@ -89,7 +89,7 @@ def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
     exists = spark.catalog.tableExists
     if exists(relations.ledger):
         return Ledger(spark, relations).objects().where(IS_VISIBLE).first() is not None
-    # Nothing says which of them were committed.
+    # Without a ledger, nothing says which rows were committed.
     return exists(relations.rows) and not rows_table(spark, relations).is_empty()
 
 

@@ -1,7 +1,6 @@
 """A run on one source: its session, its definition, its log and its cancellation.
 
-Also what run-operations need beside it: the session's settings, the lock, and errors of Spark in
-the user's words.
+Also what run-operations need: the session's settings, the lock, and readable errors of Spark.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
 OWN_SETTINGS = {
-    # Names of columns come out of objects: SQL must hold them as they are.
+    # Column names come from objects: Spark must not change or interpret them in SQL.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.ansi.enforceReservedKeywords": "false",
-    # Columns may be made of those before them.
+    # A column of a SELECT may use those before it.
     "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
-    # What is persisted is often small: without this, it has as many tasks as shuffles may have.
+    # Persisted frames are often small: by default each has as many tasks as a shuffle.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
 }
 
@@ -39,8 +38,8 @@ OWN_SETTINGS = {
 class SourceRun:
     """What all steps of a run on one source share. Once `cancelled` is set, no step begins.
 
-    `tell` is called with each line of the run's log and its level: `warn` for what a user should
-    look into, `say`, and `debug` for each step.
+    `tell` is called with each line of the run's log and its level: `warn` for problems that a user
+    should look into, `say` for information, and `debug` for each step.
     """
 
     spark: SparkSession
@@ -55,25 +54,24 @@ class SourceRun:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """A step of the run, whose begin and end are lines of the log for debugging. Raises
-        SourceError if the user has cancelled."""
+        """Logs a step's begin and end. Raises SourceError if the run is cancelled."""
         self.debug(f"begin {name}")
         self.cancellation.check()
         yield
         self.debug(f"end {name}")
 
     def warn(self, text: str) -> None:
-        """Warns with a line that names the source."""
+        """Logs a warning, whose text names the source."""
         self.tell(("warn", text))
 
     def debug(self, text: str) -> None:
-        """Writes a line to the log for debugging."""
+        """Logs a line for debugging, after the name of the source."""
         self.tell(("debug", f"{self.definition.name}: {text}"))
 
 
 @contextmanager
 def source_session(spark: SparkSession, source: str) -> Iterator[None]:
-    """Sets what a source's SQL needs; raises what Spark raises as SourceError."""
+    """Applies `OWN_SETTINGS` inside the block, and raises Spark's errors as SourceError."""
     try:
         with settings(spark, OWN_SETTINGS):
             yield
@@ -83,25 +81,25 @@ def source_session(spark: SparkSession, source: str) -> Iterator[None]:
 
 @contextmanager
 def locked_source(spark: SparkSession, definition: SourceDefinition) -> Iterator[SourceLock]:
-    """As `source_session`, with the source's lock held. Raises SourceError where the source has no
-    table, or its tables are another one's."""
+    """A `source_session` in which the source's lock is held. Raises SourceError if the source has
+    no table, or its tables are another source's."""
     name = definition.name
     with source_session(spark, name):
         if not exists_in_spark(spark, definition):
             raise SourceError(f"{name}: it was never ingested; there is nothing to change")
-        stored_relations(spark, definition)  # no lock is taken of another source
+        stored_relations(spark, definition)  # raises if the lock is another source's
         with SourceLock(spark, definition.relations, name) as lock:
             yield lock
 
 
 def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
-    """Takes the source's lock away, so that whoever had it commits nothing more; from whom.
+    """Takes the source's lock away, so that its holder commits nothing more. Returns the holder.
 
-    Raises SourceError for what is no lock.
+    Raises SourceError if the relation of the lock's name is no lock.
     """
     table = LockTable(spark, definition.relations)
     with source_session(spark, definition.name):
-        stored_relations(spark, definition)  # or it is another source's lock
+        stored_relations(spark, definition)  # raises for another source's lock
         holder = table.holder()
         if holder is None:
             return None

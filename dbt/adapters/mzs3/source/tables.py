@@ -1,7 +1,7 @@
-"""The tables of a source in Spark: making them, reading what they pin, and dropping them.
+"""The tables of a source in Spark: creates them, reads what they pin, and drops them.
 
-The properties of `__rows` hold the pinned definition, so that both are made in one step; those of
-both tables name their source and their format.
+The properties of `__rows` hold the pinned definition, so that both are created in one step; the
+properties of `__rows` and `__ledger` name their source and their format.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _SESSION_CATALOG = "spark_catalog"
 _CACHE = f"spark.sql.catalog.{_SESSION_CATALOG}.cache-enabled"
 _OF_FORMAT: Mapping[str, dict[str, str]] = {
     PARQUET: {},
-    # Names of columns come out of objects, and may have spaces.
+    # Column names come from objects, and may have spaces.
     DELTA: {"delta.columnMapping.mode": "name"},
-    # What is written is of one epoch each time: it need not be sorted or brought together.
+    # Each write is of one epoch, so of one partition: no shuffle or sort is needed.
     ICEBERG: {
         "write.distribution-mode": "none",
         "write.spark.fanout.enabled": "true",
     },
 }
-# What the narrowest column of a metastore holds; Spark cuts its own properties the same way.
+# The least length that a metastore allows; Spark cuts its own properties at the same one.
 PROPERTY_LENGTH = 4000
 
 _NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
@@ -59,11 +59,11 @@ _GENERATION, _ROWS_GENERATION = "generation", "rows_generation"
 
 @dataclass(frozen=True)
 class SourceTables:
-    """The tables of a source as they are.
+    """The existing tables of a source.
 
-    `pinned` is the definition that they were made for, None if the table of rows is missing. A run
-    may have died before it made the ledger. `has_owner` says that they name their source, which
-    they do not once they were handed over (see `_stored_as`).
+    `pinned` is the definition that they were created for, None if the table of rows is missing.
+    There may be no ledger if a run died before it created one. `has_owner` says that they name
+    their source: not after they were handed over to another one (see `_stored_as`).
     """
 
     pinned: PinnedDefinition | None
@@ -73,10 +73,10 @@ class SourceTables:
 
 
 def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTables | None:
-    """The tables of the source; None if they are not made.
+    """The tables of the source; None if there are none.
 
-    Raises SourceError if the names are taken by something else, if the tables are another
-    source's, or if part of the state is lost.
+    Raises SourceError if something else has their names, if the tables are another source's, or if
+    part of the state is lost.
     """
     source, relations = definition.name, definition.relations
     rows = relations.shown("__rows")
@@ -107,7 +107,7 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
             f"{source}: the definition that is pinned in the properties of {rows} can't be read. "
             f"Start the source afresh with: {reset}"
         ) from exc
-    # A run that died before it made the ledger has left no rows either.
+    # A run that died before it created the ledger has left no rows either.
     has_ledger = spark.catalog.tableExists(relations.ledger)
     if not has_ledger and not rows_table(spark, stored).is_empty():
         raise SourceError(
@@ -118,7 +118,7 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
 
 
 def lost_rows_error(definition: SourceDefinition, suffix: str = "__ledger") -> SourceError:
-    """The error of a source of which there is this relation, and no table of rows."""
+    """The error of a source that has the relation with this suffix, but no table of rows."""
     shown, rows = (definition.relations.shown(one) for one in (suffix, "__rows"))
     return SourceError(
         f"{definition.name}: {shown} exists, but {rows}, which holds the source's rows, does "
@@ -128,9 +128,9 @@ def lost_rows_error(definition: SourceDefinition, suffix: str = "__ledger") -> S
 
 
 def stored_relations(spark: SparkSession, definition: SourceDefinition) -> SourceRelations:
-    """The relations with the format that their tables have, if they are there.
+    """The source's relations, in the format of the existing tables, if there are any.
 
-    Raises SourceError if they are another source's: whatever is done with a source begins here.
+    Raises SourceError if they are another source's: so all work on a source begins with this call.
     """
     named = definition.relations
     found = read_properties(spark, named.rows, TABLE_PROPERTY)
@@ -160,7 +160,7 @@ def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> Sou
 
 
 def kind_of(relations: SourceRelations) -> str:
-    """What has the plain name of a table of the source, as SQL calls it."""
+    """The kind of relation, in SQL, that has the plain name of a table of the source."""
     return "VIEW" if relations.has_transactions else "TABLE"
 
 
@@ -170,12 +170,11 @@ def make_relations(
     pinned: PinnedDefinition,
     tables: SourceTables | None,
 ) -> SourceRelations:
-    """Makes all relations of the source but the `tables` that are there; they name the source.
+    """Creates the relations that `tables` lacks, and names the source in tables that name none.
 
-    The pinned definition comes in one step with `__rows`. Safe to repeat after a run that died in
-    between. Raises SourceError, with nothing made, if the
-    name of a view is taken by something else, or Iceberg would show the session tables as they
-    were.
+    Creates the pinned definition together with `__rows`, in one step. Can be repeated after a run
+    that died in between. Raises SourceError, with nothing created, if something else has the name
+    of a view, or if the session would read outdated tables of Iceberg.
     """
     if tables is not None and tables.pinned is not None and not tables.has_owner:
         owner = properties_sql(TABLE_PROPERTY, {_SOURCE: encode_property(definition.name)})
@@ -196,7 +195,7 @@ def make_relations(
 
 
 def _own_views(spark: SparkSession, definition: SourceDefinition) -> dict[str, dict[str, str]]:
-    """As `read_views`. Raises SourceError if one of them is not the source's own."""
+    """The source's views, from `read_views`. Raises SourceError if one of them is not its own."""
     views = read_views(spark, definition.relations)
     if strangers := foreign_views(definition.relations, views):
         raise SourceError(
@@ -207,20 +206,20 @@ def _own_views(spark: SparkSession, definition: SourceDefinition) -> dict[str, d
 
 
 def reads_latest(spark: SparkSession, file_format: str) -> bool:
-    """Whether the session reads tables of this format as other runs have left them."""
+    """Whether the session sees what other runs have written to tables of this format."""
     return file_format != ICEBERG or str(spark.conf.get(_CACHE, "true")).lower() == "false"
 
 
 def _make_tables(
     spark: SparkSession, definition: SourceDefinition, pinned: PinnedDefinition
 ) -> SourceRelations:
-    """Makes the two tables, and in front of each with a generation a view with its plain name."""
+    """Creates both tables, and for each that has a generation a view with its plain name."""
     named, file_format = definition.relations, pinned.file_format
     relations = stored_relations(spark, definition)
     if relations.file_format != file_format:
         relations = named.stored_as(file_format)
     elif relations.has_transactions and read_properties(spark, named.rows, "") is None:
-        # What is left of those before is never theirs, nor what is still written to them.
+        # A new name: no remains of an earlier table, or late writes to it, can get into this one.
         relations = relations.with_new_rows()
     stored = encode_property(pinned.to_json())
     starts = range(0, len(stored), PROPERTY_LENGTH)
@@ -252,7 +251,7 @@ def _make_tables(
                 f"CREATE VIEW IF NOT EXISTS {named.table(suffix)} "
                 f"TBLPROPERTIES {properties_sql('', properties)} AS SELECT * FROM {table}"
             )
-            # Another run may have been faster, which then has the lock.
+            # Another run, which then has the lock, may have created the view first.
             relations = stored_relations(spark, definition)
     return relations
 
@@ -260,7 +259,7 @@ def _make_tables(
 def drop_rows(
     spark: SparkSession, definition: SourceDefinition, relations: SourceRelations
 ) -> None:
-    """Drops the table of rows, with what it pins and what shows its columns; not the ledger.
+    """Drops the table of rows, its pinned definition and the views of its columns; not the ledger.
 
     Raises SourceError, with nothing dropped, if a view is somebody else's.
     """
@@ -289,13 +288,13 @@ def _create_table(spark: SparkSession, statement: str, shown: str) -> None:
 
 
 def make_schema(spark: SparkSession, definition: SourceDefinition) -> None:
-    """Creates the schema unless it exists, which then needs no permission to create it.
+    """Creates the schema if it is missing; an existing one needs no permission to create it.
 
-    Raises SourceError for a schema that is not in the session catalog: other catalogs have no
-    partitions that are added in one step, and may have no views.
+    Raises SourceError if the schema is not in the session catalog: other catalogs can't add a
+    partition in one step, and may not support views.
     """
     catalog, _, schema = definition.schema.rpartition(".")
-    # Not `spark.catalog`, which goes by the settings of whatever session the thread used last.
+    # Not `spark.catalog`, which uses the settings of the session that the thread used last.
     catalog = catalog or first_row(spark.sql("SHOW CURRENT NAMESPACE"))["catalog"]
     if catalog != _SESSION_CATALOG:
         raise SourceError(
@@ -316,7 +315,7 @@ def exists_in_spark(spark: SparkSession, definition: SourceDefinition) -> bool:
 
 
 def require_ledger(spark: SparkSession, definition: SourceDefinition) -> None:
-    """Raises SourceError where nothing says what happened to the source's objects."""
+    """Raises SourceError if the source has no ledger."""
     relations = definition.relations
     if not spark.catalog.tableExists(relations.ledger):
         raise SourceError(
@@ -326,7 +325,7 @@ def require_ledger(spark: SparkSession, definition: SourceDefinition) -> None:
 
 
 def refused_name(exc: Exception, definition: SourceDefinition) -> str | None:
-    """Which name of a source the catalog refuses, and the way out; None for any other failure."""
+    """Which name of a source the catalog refuses, and what to do; None for any other failure."""
     if not isinstance(exc, PySparkException) or exc.getCondition() != _NAME_REFUSED:
         return None
     key, name = "schema", definition.schema

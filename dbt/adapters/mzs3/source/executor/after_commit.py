@@ -46,7 +46,7 @@ _PERMISSIONS = {
 class AfterSpec:
     """What to do with objects, as sent to the executors; `action` is tag, move or delete.
 
-    `location` is the source's; what follows it in a key is kept below the target.
+    `location` is the source's; a moved object keeps the part of its key below it.
     """
 
     connection: AwsConnection
@@ -57,10 +57,10 @@ class AfterSpec:
 
 
 def act_on(spec: AfterSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over rows `object, etag`: what became of each, as `OUTCOME_DDL`.
+    """For `mapInArrow` over rows `object, etag`: acts on each; returns rows of `OUTCOME_DDL`.
 
-    Idempotent. An object whose ETag has changed is left alone. What S3 refuses is an outcome;
-    raises ExecutorError only where there is no client.
+    Idempotent. Skips objects whose ETag has changed. Requests that S3 refuses are outcomes; raises
+    ExecutorError only if there is no client.
     """
 
     def act(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,7 +87,7 @@ def act_on(spec: AfterSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.
 def _outcome(
     spec: AfterSpec, store: Store, target: Prefix | None, object: str, etag: str
 ) -> tuple[str, str | None]:
-    """The state of an object, given its URI, and why if it is a state that needs a reason."""
+    """Acts on the object of this URI. Returns its state, and the reason for WAITING and LEFT."""
     key = spec.location.key_of(object)
     overwritten = f"it was overwritten after it was ingested: its ETag was {etag}"
     doing, permission = f"looking for {object}", "s3:GetObject"
@@ -112,7 +112,7 @@ def _act(
     spec: AfterSpec, store: Store, target: Prefix | None, head: ObjectHead
 ) -> tuple[str, str | None]:
     if spec.action == "tag":
-        # S3 has no condition for tags: what overwrites the object in this moment is tagged too.
+        # S3 has no If-Match for tags: an object that is overwritten just now is tagged too.
         store.tag(head.key, store.tags(head.key) | dict(spec.tags))
         return "tagged", None
     if target is not None and (obstacle := _copy(spec, store, target, head)):
@@ -122,7 +122,7 @@ def _act(
 
 
 def _copy(spec: AfterSpec, store: Store, target: Prefix, head: ObjectHead) -> str | None:
-    """What is at the target instead of the copy, if it is something else."""
+    """Copies the object to the target. Returns what is wrong if something else is there."""
     key = target.key(head.key.removeprefix(spec.location.prefix))
     source = f"{spec.location.bucket}/{head.key}"
     etag = head.etag.strip('"')
@@ -134,7 +134,7 @@ def _copy(spec: AfterSpec, store: Store, target: Prefix, head: ObjectHead) -> st
         except PreconditionFailedError:
             there = _marked(target.store, key)
             if there is None:
-                raise  # then it is the object that has changed
+                raise  # it is the object itself that has changed
         else:
             return None
     if there == mark:
@@ -143,7 +143,7 @@ def _copy(spec: AfterSpec, store: Store, target: Prefix, head: ObjectHead) -> st
 
 
 def _marked(store: Store, key: str) -> str | None:
-    """Of which object this is a copy, as its mark has it; empty for no copy, None for none."""
+    """The mark of the copy under this key; empty for another object, None if there is none."""
     try:
         return store.head(key).metadata.get(_MARK, "")
     except MissingError:

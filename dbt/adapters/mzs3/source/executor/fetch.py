@@ -1,4 +1,4 @@
-"""Fetches listed objects and decodes them to the rows that are written for a source."""
+"""Fetches listed objects and decodes them to the rows that a source stores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.types.table import arrow_type
 
-# NULL for a good row. Without `raw` it is not a record's, but says why an object was skipped.
+# NULL for a good row. Without `raw`, the problem is not a record's, but why an object was skipped.
 _PROBLEM_FIELDS = {
     "line": "bigint",
     "byte": "bigint",
@@ -60,8 +60,8 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class HeaderFrom:
-    """Where the header comes from that objects are compared with: the URI of the object that has
-    it, if it `is_found` in one and that is known. In the `is_first` run nothing is pinned yet."""
+    """Where the header comes from that objects are compared with. If it `is_found` in an object,
+    `origin` is that object's URI, if known. In the `is_first` run nothing is pinned yet."""
 
     is_first: bool = False
     is_found: bool = False
@@ -70,9 +70,9 @@ class HeaderFrom:
 
 @dataclass(frozen=True)
 class FetchSpec:
-    """What a task needs to fetch a source's objects; it travels to the executors.
+    """What a task needs to fetch a source's objects; it is sent to the executors.
 
-    `header` is the pinned one, None for objects without.
+    `header` is the pinned header, None for objects without one.
     """
 
     connection: AwsConnection
@@ -93,17 +93,17 @@ class FetchSpec:
 
     @property
     def schema(self) -> pa.Schema:
-        """The same, as Arrow's."""
+        """The schema of these rows in Arrow."""
         kinds = [(column.name, arrow_type(column.data_type)) for column in self.columns]
         kinds += [(column.name, arrow_type(column.data_type)) for column in _METADATA_COLUMNS[:-1]]
         return pa.schema([*kinds, (PROBLEM_COLUMN, _PROBLEM_TYPE)] if self.has_problems else kinds)
 
     @property
     def has_problems(self) -> bool:
-        """Whether rows may come of records that are rejected, or of objects that are skipped.
+        """Whether there may be rows of rejected records or skipped objects.
 
-        Else they lack the column of their problem: to write a NULL for each takes a tenth of the
-        time of a task.
+        If not, rows have no column for their problem: to write its NULLs takes a tenth of the time
+        of a task.
         """
         return self.reading.rejects or self.reading.skips
 
@@ -111,7 +111,7 @@ class FetchSpec:
 def open_format(
     name: str, dialect: CsvDialect, compression: str, reading: Reading
 ) -> ObjectFormat:
-    """The format of that name; the dialect is CSV's alone, compression that of texts."""
+    """The format of that name; `dialect` is for CSV only, `compression` for CSV and JSON lines."""
     if name == CSV:
         return CsvFormat(dialect, compression, reading)
     if name == JSONL:
@@ -122,7 +122,7 @@ def open_format(
 def schema_ddl(columns: Sequence[Column], *, with_problem: bool = True) -> str:
     """The schema of the rows of a source with these columns, in Spark's DDL.
 
-    The last column is their problem, which rows of good records alone may lack.
+    With `with_problem`, the last column is a row's problem.
     """
     every = (*columns, *(_METADATA_COLUMNS if with_problem else _METADATA_COLUMNS[:-1]))
     quoted = ((column.name.replace("`", "``"), column.data_type) for column in every)
@@ -130,19 +130,19 @@ def schema_ddl(columns: Sequence[Column], *, with_problem: bool = True) -> str:
 
 
 def format_of(spec: FetchSpec) -> ObjectFormat:
-    """The format of the objects, to be opened by the driver: so that no code of other formats
-    travels with the tasks."""
+    """The format of the objects. The driver opens it, so that the code of other formats is not
+    sent with the tasks."""
     return open_format(spec.format, spec.dialect, spec.compression, spec.reading)
 
 
 def fetch_objects(spec: FetchSpec, object_format: ObjectFormat) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows `key, etag, size, last_modified`: the objects' records.
 
-    An object that is no longer the one listed is an error. `_mz_record` counts an object's data
-    records from 1, rejected ones too. What is rejected or skipped comes as a row with its problem.
-    Raises ExecutorError, which names the source, the object, and the place of the record. Holds
-    one part of one object, of CSV a chunk, and a group of small ones: each object is one GET, and
-    a large one is streamed.
+    An object that was replaced after it was listed is an error. `_mz_record` numbers an object's
+    data records from 1, rejected ones too. Rejected records and skipped objects are rows with a
+    problem. Raises ExecutorError, which names the source, the object, and the place of the record.
+    Each object is one GET, and a large one is streamed: memory holds one part of it (of CSV, a
+    chunk) and a group of small objects.
     """
 
     def fetch(listed: Batches) -> Batches:
@@ -169,10 +169,10 @@ class _Task:
         self._spec = spec
         self._decoder = object_format.decoder(spec.header, spec.columns)
         self._rejects = 0
-        self._first_reject = ("", "")  # of which object, and what is wrong with it
+        self._first_reject = ("", "")  # the object's URI, and what is wrong with it
 
     def rows(self, group: Sequence[S3Object], modified: pa.Array) -> Batches:
-        """The objects' rows, of several together if that can be done. Raises ExecutorError."""
+        """The objects' rows; decodes several objects together if it can. Raises ExecutorError."""
         found = self._decoder.together(group) if len(group) > 1 else None
         if found is not None:
             batch, counts = found
@@ -205,7 +205,7 @@ class _Task:
                 yield to_rows.skipped(f"{where}{problem.problem}")
 
     def _count(self, rejects: Sequence[Reject], uri: str) -> None:
-        """Raise ExecutorError once there are more rejects than one run may have."""
+        """Counts rejects. Raises ExecutorError if there are more than a run may have."""
         if rejects and not self._rejects:
             one = rejects[0]
             problem = f"object {uri}, line {one.line}, byte {one.byte}: {one.error}"
@@ -220,14 +220,14 @@ class _Task:
 
 @dataclass(frozen=True)
 class ObjectRows:
-    """Makes the rows of one object, as `spec.ddl`; `modified` is its time."""
+    """Makes the rows of one object, as in `spec.ddl`; `modified` is its LastModified."""
 
     spec: FetchSpec
     uri: str
     modified: pa.Scalar
 
     def batches(self, records: Records, before: int) -> Batches:
-        """The rows of records before which the object has `before` others."""
+        """The rows of these records; the object has `before` other records before them."""
         batch = records.batch
         if batch.num_rows:
             if records.numbers is None:
@@ -242,7 +242,7 @@ class ObjectRows:
             yield self._rows(numbers, problems)
 
     def skipped(self, error: str) -> pa.RecordBatch:
-        """The one row of an object that is left out."""
+        """The one row of an object that is skipped, which has the reason."""
         problem = pa.array([{"error": error}], _PROBLEM_TYPE)
         return self._rows(pa.nulls(1, pa.int64()), problem)
 
@@ -265,7 +265,7 @@ def rows_of_group(
     modified: pa.Array,
     counts: Sequence[int],
 ) -> pa.RecordBatch:
-    """The rows of several objects, all good; `values` has `counts` records of each in turn."""
+    """The rows of several objects without a problem; `counts` are their numbers of records."""
     starts = running_total(pa.array(counts, pa.int32()))
     length = len(values[0])
     every = pa.ListArray.from_arrays(starts, pa.nulls(length))
@@ -279,7 +279,7 @@ def rows_of_group(
 def _batch(
     spec: FetchSpec, arrays: Sequence[pa.Array], problems: pa.Array | None = None
 ) -> pa.RecordBatch:
-    """Rows of these columns; without `problems` they are good."""
+    """The rows with these values; without `problems`, all of them are good."""
     names = [column.name for column in (*spec.columns, *_METADATA_COLUMNS)]
     if spec.has_problems:
         problems = pa.nulls(len(arrays[0]), _PROBLEM_TYPE) if problems is None else problems

@@ -1,6 +1,6 @@
-"""Lists the objects of a source, page by page, the whole of them or a piece of the key space.
+"""Lists the objects of a source, page by page: all of them, or those in a range of keys.
 
-The ETags of listed objects have no quotes here.
+The ETags of listed objects are without quotes here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.store.store import ListedObject, Page, Store
 
 LISTING_DDL = "`key` string, `etag` string, `size` bigint, `last_modified` timestamp"
 LISTING_SCHEMA = arrow_schema(LISTING_DDL)
-# What exports leave beside their files, so that one reads back as it was written.
+# What exports write beside their files; it is skipped, so that a source can read an export.
 EXPORT_RECORDS = frozenset({"_manifest.json", "_committing.json"})
 
 
@@ -52,21 +52,21 @@ EVERYTHING = KeyRange()
 def cut(marks: Iterable[str], count: int, after: str | None = None) -> list[KeyRange]:
     """At most `count` ranges, in order, that hold every possible key after `after` exactly once.
 
-    `marks` only say where to cut: keys, or where folders begin. Each range has about as many.
+    `marks` are keys or folders at which to cut; each range has about as many of them.
     """
     inside = sorted({mark for mark in marks if after is None or mark > after})
     count = max(1, min(count, len(inside) + 1))
-    # Between two cuts lie as many marks, but for rounding.
+    # Each range has the same number of marks, but for rounding.
     ends = [inside[(number * (len(inside) + 1)) // count - 1] for number in range(1, count)]
     return [KeyRange(low, high) for low, high in pairwise([after, *ends, None])]
 
 
 @dataclass(frozen=True)
 class FirstPage:
-    """The matching objects of a listing's first page, and what all its keys tell.
+    """The matching objects of a listing's first page, and facts about all keys of that page.
 
-    `end` is the highest key, None if there is no other page. `in_order` says whether the keys came
-    in the order of their bytes, `folders` in how many folders directly below the prefix they are.
+    `end` is the highest key, None if there is no other page. `in_order`: the keys are sorted by
+    their bytes. `folders` is the number of folders directly below the prefix that the keys are in.
     """
 
     objects: list[ListedObject]
@@ -76,19 +76,18 @@ class FirstPage:
 
 
 def listed_prefix(location: S3Location, pattern: str) -> str:
-    """A prefix of every key that the pattern matches."""
+    """The longest known prefix of all keys that the pattern matches."""
     return location.key(Pattern(pattern).literal_prefix)
 
 
 def iter_pages(
     store: Store, location: S3Location, pattern: str, piece: KeyRange = EVERYTHING
 ) -> Iterator[list[ListedObject]]:
-    """The matching objects of each page of the piece; pages without any are left out.
+    """The matching objects of each page of the range `piece`; skips pages without any.
 
-    Only keys under the pattern's literal prefix are listed. Folder markers, which are empty and
-    end in a slash, are no objects, and neither are the records that `copy_to_s3` leaves in any
-    folder. A store may begin a page before the piece: what is not in it is left out. Raises
-    S3Error.
+    Lists only keys with the pattern's literal prefix. Skips folder markers, which are empty and
+    end in a slash; the records that `copy_to_s3` writes; and keys outside the range, which a store
+    may return. Raises S3Error.
     """
     matcher = Pattern(pattern)
     for page in _pages(store, location, matcher, piece.after):
@@ -101,7 +100,7 @@ def iter_pages(
 def first_page(
     store: Store, location: S3Location, pattern: str, after: str | None = None
 ) -> FirstPage:
-    """The first page of keys that sort after `after`, with one request. Raises S3Error."""
+    """The first page of keys that sort after `after`, from one request. Raises S3Error."""
     matcher = Pattern(pattern)
     page = next(_pages(store, location, matcher, after))
     keys = [one.key for one in page.objects]
@@ -119,9 +118,9 @@ def first_page(
 def list_objects(
     connection: AwsConnection, location: S3Location, pattern: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over rows `after, last`: the objects of these pieces, as `LISTING_DDL`.
+    """For `mapInArrow` over rows `after, last`: the objects in these ranges, as `LISTING_DDL`.
 
-    A batch per page, of which it holds one. Raises ExecutorError.
+    Returns a batch per page, and holds one page. Raises ExecutorError.
     """
 
     def list_them(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

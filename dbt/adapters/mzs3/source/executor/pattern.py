@@ -34,15 +34,15 @@ class Pattern:
 
     @property
     def expression(self) -> str:
-        """The pattern as a regular expression for the whole of a key; Java reads it the same."""
+        """A regular expression for whole keys, in a syntax that Java reads the same."""
         return f"(?s)(?:{self._regex.pattern})"
 
     def matches(self, relative_key: str) -> bool:
-        """Whether the pattern takes the whole of a key, given below the location."""
+        """Whether the pattern matches a key, of which the part below the location is given."""
         return self._regex.fullmatch(relative_key) is not None
 
 
-# A token is one literal character, or longer: then it is one of these, or a regular expression.
+# A token is one literal character; a longer one is one of these, or a regular expression.
 _STARS = "**"
 _OPEN, _COMMA, _CLOSE = "{{", "{,}", "}}"
 _RUN = "[^/]*"
@@ -56,7 +56,7 @@ _PIECE = re.compile(r"\*+|\[(?P<negation>[!^]|(?![!^]))(?P<members>.[^]]*)\]|.",
 
 
 def _tokens(pattern: str) -> Iterator[str]:
-    """The pattern in tokens; raises ValueError where brackets or braces are not closed."""
+    """The pattern in tokens. Raises ValueError if a bracket or brace is not closed."""
     opened: list[int] = []
     for piece in _PIECE.finditer(pattern):
         char, place = piece[0], piece.start() + 1
@@ -104,7 +104,7 @@ def _char_set(members: str, negation: str, place: int) -> str:
 
 
 def _alternatives(tokens: Iterator[str]) -> list[list[str]]:
-    """Every pattern without braces that the tokens up to a closing brace stand for."""
+    """Expands braces: all patterns that the tokens, up to a closing brace, stand for."""
     done: list[list[str]] = []
     current: list[list[str]] = [[]]
     for token in tokens:
@@ -131,8 +131,8 @@ def _regex(tokens: list[str]) -> str:
         if token == _STARS and before == "/" and following in ("/", ""):
             parts.append(_FOLDERS if following else _REST)
         elif token == _STARS:
-            # Part of a folder's name: no more than one star is.
+            # Within a folder's name, several stars mean the same as one.
             parts.append(_RUN)
-        elif before != _STARS or parts[-1] != _FOLDERS:  # else it is the slash of the folders
+        elif before != _STARS or parts[-1] != _FOLDERS:  # else _FOLDERS has this slash
             parts.append(token if len(token) > 1 else re.escape(token))
     return "".join(parts)

@@ -1,11 +1,10 @@
-"""One large object read by many tasks, exactly, whatever is inside quotes: in two passes.
+"""Reads one large object in two passes of many tasks; exact with quotes that contain newlines.
 
 A newline ends a record if the number of quotes before it is even. Whether that number is even
 where a range begins depends on all ranges before it, which other tasks read at the same time. So
-the first pass surveys a range for both cases, and the driver knows afterwards which of them is the
-case (the parity method; Ge et al., SIGMOD 2019, call the two passes pessimistic). The second
-pass reads the records of the ranges. In JSON lines each newline ends a record; the first pass
-counts them.
+the first pass surveys each range for both cases, and afterwards the driver knows which one holds
+(the parity method; Ge et al., SIGMOD 2019, call the two passes pessimistic). The second pass reads
+the records of the ranges. In JSON lines each newline ends a record; the first pass counts them.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ RangeNumber = tuple[int, int]
 class Ends:
     """The ends of records in a range, for one of the two cases.
 
-    `first` is the offset after the first of them, relative to the range; None if there is none.
+    `first` is the offset in the range just after the first end, None if there is none.
     `first_line` counts the newlines before that offset, those inside quotes included.
     """
 
@@ -60,9 +59,9 @@ class Ends:
 
 @dataclass(frozen=True)
 class Survey:
-    """A range: its size in bytes, its quotes and newlines, and its ends of records.
+    """The facts about a range: its bytes, its quotes and newlines, and the ends of its records.
 
-    `outside` holds if the range begins outside quotes, `inside` if it begins inside.
+    `outside` are the ends if the range begins outside quotes, `inside` if it begins inside.
     """
 
     size: int = 0
@@ -72,7 +71,7 @@ class Survey:
     inside: Ends = field(default_factory=Ends)
 
     def extended(self, data: bytes, quote: bytes) -> Survey:
-        """The survey of this range and `data` after it; a few passes in C, none over quotes."""
+        """The survey of this range with `data` added; a few passes in C, none over quotes."""
         pieces = data.split(quote) if quote else [data]
         # Every second piece is inside quotes if the data begins outside, and the others if not.
         begins_inside = self.quotes % 2
@@ -85,11 +84,11 @@ class Survey:
         )
 
     def _extended(self, ends: Ends, data: bytes, pieces: list[bytes], first: int) -> Ends:
-        """The ends and those in every second piece of the data, from the `first` on."""
+        """`ends` and those in every second piece of the data, beginning with piece `first`."""
         count = ends.count + b"".join(pieces[first::2]).count(b"\n")
         if ends.first is not None or not count:
             return replace(ends, count=count)
-        # A quote is between any two pieces; `index` is that of the piece with the newline.
+        # One quote is between two pieces; `index` is that of the first piece with a newline.
         newlines = map(bytes.count, pieces[first::2], itertools.repeat(b"\n"))
         index = next(itertools.compress(itertools.count(first, 2), newlines))
         after = sum(map(len, pieces[:index])) + index + pieces[index].index(b"\n") + 1
@@ -102,9 +101,9 @@ def read_ranges(
 ) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows of `RANGES_DDL`: each range's blocks, then its survey as JSON.
 
-    The rows are of `BLOCKS_DDL`. Where `quote` is empty, each line is a record. One GET for each
-    range; holds one block. Raises ExecutorError, UNCLEAR for what a task that reads the whole
-    object must tell of.
+    Returns rows of `BLOCKS_DDL`. If `quote` is empty, each line is a record. One GET for each
+    range; holds one block. Raises ExecutorError, with the cause UNCLEAR if a task has to read the
+    whole object to find out what is wrong.
     """
 
     def read(ranges: Batches) -> Batches:
@@ -139,11 +138,11 @@ def survey_of(text: str) -> Survey:
 
 @dataclass(frozen=True)
 class RangePlan:
-    """The whole records that one range reads, from `start` to `end`; each is of exactly one range.
+    """The whole records of a range, from `start` to `end`; each belongs to exactly one range.
 
-    The range itself ends at `range_end`; the end of its last record may be in a later range.
-    `line` and `record` count the lines and the records before `start`, a header included. A range
-    in which no record ends has none of its own: `start` is `end`.
+    The range itself ends at `range_end`; its last record may end in a later range. `line` and
+    `record` count the lines and the records before `start`, a header included. A range in which no
+    record ends has no records: `start` is `end`.
     """
 
     start: int
@@ -154,7 +153,7 @@ class RangePlan:
 
 
 def plan_ranges(surveys: Sequence[Survey]) -> list[RangePlan]:
-    """A plan for each range of one object, whose surveys these are, in order."""
+    """A plan for each range of one object, from the surveys of these ranges in order."""
     plans: list[RangePlan] = []  # at first each ends where its range does
     inside = False
     offset = line = record = 0
@@ -197,13 +196,13 @@ class RangeOfObject:
 
     @property
     def first(self) -> Chunk:
-        """The empty chunk where the records begin."""
+        """An empty chunk, at the position where the records begin."""
         return Chunk(b"", self.plan.start, self.plan.line + 1)
 
 
 def records_of(spec: FetchSpec) -> Callable[[FetchSpec], RecordsOfRange]:
-    """What opens the format, to be chosen by the driver: so that no code of other formats travels
-    with the tasks."""
+    """The function that opens the format. The driver chooses it, so that the code of other formats
+    is not sent with the tasks."""
     return _json_records if spec.format == JSONL else _csv_records
 
 
@@ -214,8 +213,8 @@ def range_rows(
 ) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over the rows of `read_ranges`: the rows that `fetch_objects` would make.
 
-    The end of a range's last record, which is in the next range, is fetched again. Raises
-    ExecutorError, UNCLEAR for what a task that reads the whole object must judge.
+    The end of a range's last record, which is in a later range, is fetched again. Raises
+    ExecutorError, with the cause UNCLEAR if a task has to read the whole object to judge it.
     """
 
     def read(batches: Batches) -> Batches:
@@ -265,7 +264,7 @@ class _RangeTask:
                 done += records.count
 
     def _count(self, one: RangeOfObject, records: Records) -> None:
-        """Raise ExecutorError, UNCLEAR: of too many rejects the task tells that reads in order."""
+        """Raises UNCLEAR for too many rejects: a task that reads in order then reports them."""
         self._rejects += len(records.rejects)
         limit = self._spec.reading.max_rejects
         if limit is not None and self._rejects > limit:
@@ -275,7 +274,7 @@ class _RangeTask:
 RecordsOfRange = Callable[[RangeOfObject, ReadBytes], Iterator[Records]]
 """The records of a range, from its plan's start on.
 
-Raises ObjectError, and ExecutorError of UNCLEAR where they depend on how the object is cut.
+Raises ObjectError; and an UNCLEAR ExecutorError if they depend on where the object is cut.
 """
 
 
@@ -292,7 +291,7 @@ def _csv_records(spec: FetchSpec) -> RecordsOfRange:
                 if not chunk.data:
                     continue
             records = decoder.decode(chunk, one.layout)
-            # Where quotes are wrong, what is a record depends on all that is before it.
+            # If quotes are wrong, where a record ends depends on all data before it.
             if records.rejects or records.length < len(chunk.data):
                 not_closed = quote and chunk.data.count(quote) % 2 == 1
                 if not_closed or has_stray_quote(chunk.data, spec.dialect):
@@ -318,7 +317,7 @@ def _json_records(spec: FetchSpec) -> RecordsOfRange:
 
 
 def range_reader(blocks: Iterator[memoryview], skip: int, tail: ReadBytes) -> ReadBytes:
-    """Reads the blocks without their first `skip` bytes, and then what `tail` reads."""
+    """Reads the blocks after their first `skip` bytes, and then from `tail`."""
     held = memoryview(b"")
 
     def read(size: int) -> bytes:

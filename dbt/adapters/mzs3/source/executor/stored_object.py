@@ -1,6 +1,6 @@
 """Objects in S3 as a source reads them, with errors that say what to do with the object.
 
-Small ones are fetched some at a time before they are read, and put into groups.
+Small objects are fetched several at a time, before they are read, and returned in groups.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from dbt.adapters.mzs3.store.store import Store
 SMALL_BYTES = 256 * 1024
 """Up to this size an object is held in memory as a whole."""
 
-# One in which a record is bad is read once more, object by object.
+# Not more, as a group with a bad record is read again, object by object.
 _MOST_IN_GROUP = 256
 
-# As many as the client has connections; as many again are fetched when they are asked for.
+# As many threads as the client has connections; twice as many objects are fetched ahead.
 _THREADS = 16
 _AHEAD = 2 * _THREADS
 
@@ -50,7 +50,7 @@ def task_store(connection: AwsConnection, location: S3Location, source: str) -> 
 
 @dataclass(frozen=True)
 class S3Object:
-    """One version of an object, that which was listed; others are refused."""
+    """The version of an object that was listed; reading fails if there is another one now."""
 
     store: Store
     location: S3Location
@@ -60,11 +60,11 @@ class S3Object:
 
     @property
     def uri(self) -> str:
-        """Its URI."""
+        """The object's URI."""
         return self.location.uri_of(self.key)
 
     def open(self, span: tuple[int, int] | None = None) -> ObjectReader:
-        """The object, or a span of its bytes, from front to back; to be closed."""
+        """A reader of the object, or of a span of its bytes; the caller closes it."""
         return ObjectReader(self.store, self.key, self.etag, span=span)
 
     def part(self, start: int, end: int) -> bytes:
@@ -84,7 +84,7 @@ def read_fields(
 
 
 class ObjectReader(ObjectStream):
-    """Reads one object, as it was when it was listed; raises ObjectError where it can't be."""
+    """Reads the listed version of one object; raises ObjectError if that fails."""
 
     def read(self, size: int) -> bytes:
         """Up to `size` bytes, at least one; b"" at the end."""
@@ -119,7 +119,7 @@ def read_problem(exc: StoreError, stream: ObjectStream) -> ObjectError:
 
 
 class _HeldReader(ObjectReader):
-    """Reads what is already fetched; raises at the first read what fetching it raised."""
+    """Reads an object that is in memory; the first read raises what fetching it has raised."""
 
     content: Future[bytes]
 
@@ -134,7 +134,7 @@ class _HeldReader(ObjectReader):
 
 @dataclass(frozen=True)
 class HeldObject(S3Object):
-    """An object that is fetched as a whole, perhaps still on its way."""
+    """An object that is fetched as a whole, perhaps by a request that is still running."""
 
     content: Future[bytes]
 
@@ -148,8 +148,8 @@ class HeldObject(S3Object):
 def object_groups(objects: Iterable[S3Object]) -> Generator[list[S3Object], None, None]:
     """The objects in their order: small ones that follow each other in groups, others alone.
 
-    A group has at most `BLOCK_BYTES` in all, and 256 objects. Close it, so that nothing is fetched
-    any more.
+    A group has at most `BLOCK_BYTES` in all, and 256 objects. Close the generator to stop the
+    fetching.
     """
     group: list[S3Object] = []
     size = 0

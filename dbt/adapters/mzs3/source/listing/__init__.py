@@ -1,1 +1,1 @@
-"""Which objects a run takes: those of S3's listing that the ledger does not have."""
+"""Which objects a run ingests: those in S3's listing that the ledger does not have."""

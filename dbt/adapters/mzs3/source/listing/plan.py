@@ -1,10 +1,10 @@
-"""Which objects an epoch takes: those of S3's listing that the ledger does not have.
+"""Which objects an epoch ingests: those in S3's listing that the ledger does not have.
 
-How much one run takes is as declared, or what earlier runs would fetch in the time for a run. How
-fast objects are fetched is in the ledger: what each of the last epochs took, and when it was
-planned and committed. What one of them took is trusted for ten times as much, and no further: a
-short epoch tells more of what every run costs than of how fast it reads. Where none was long, as
-in a new source, a run takes what any cluster should manage, and the next one knows more.
+How many a run takes is declared, or, with `auto`, as many as earlier runs would fetch in the time
+for a run. The ledger has what each of the last epochs fetched, and when it was planned and
+committed. A run takes at most ten times what one of them took: the time of a short epoch shows the
+fixed cost of a run rather than the speed of reading. If none was long, as in a new source, a run
+takes what any cluster should manage, and the next one can estimate from it.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.spark.frames import persisted, reusable_rows, totals
 
 OBJECT_BYTES = 128 * 1024
-"""To ask for an object takes about as long as to read so many bytes."""
+"""A request for an object takes about as long as reading this many bytes."""
 FIRST_BYTES = 1024 * 1024 * 1024
-"""The load of a run while no epoch was long enough to tell more."""
+"""What a run may take at least, as long as no epoch was long enough for an estimate."""
 LAST_EPOCHS = 5
 TIMES = 10
-"""A run takes so many times what one epoch took, at most; one that was so many times shorter than
-a run may be tells nothing by itself."""
+"""A run takes at most this many times what one epoch took. An epoch that took less than a run's
+time divided by this is too short for an estimate of its own."""
 LONG_SECONDS = 60
-"""Nor does one that was shorter than this: what every run costs may have taken most of it."""
+"""An epoch shorter than this is too short, too: its time may be mostly the fixed cost of a run."""
 
 _TOOK = (
     f"count_if(phase = '{Phase.COMMIT}') AS objects",
@@ -69,11 +69,11 @@ _TOTALS = (
 
 @dataclass(frozen=True)
 class TakeObjects:
-    """Objects for one epoch, as a DataFrame of the plan's columns; and what later runs will take.
+    """The objects of one epoch, with the plan's columns; and how many are left to later runs.
 
-    `on_driver` says that the driver holds the objects, and that they are few. `notes` are for the
-    ledger before anything is planned, None if there are none. `full_since` is when the listing
-    began, if it is to be put on record once the rest is.
+    `on_driver`: the objects are few, and in the driver's memory. `notes` are written to the ledger
+    before the plan, None if there are none. `full_since` is when a full listing began that the
+    ledger is to record at the end, else None.
     """
 
     frame: DataFrame
@@ -88,11 +88,11 @@ class TakeObjects:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Nothing is to be taken, as objects were overwritten after they were ingested.
+    """Nothing is ingested, as objects were overwritten after they were ingested.
 
     `error` is for the user. `failed` are events of the overwritten objects, with the column
-    `error`, None if the ledger has them. `notes` are as those of TakeObjects. Beside these there
-    are so many new `objects`, of so many `bytes`.
+    `error`, None if the ledger has them. `notes` are written to the ledger, None if there are
+    none. `objects` and `bytes` count the new objects.
     """
 
     error: str
@@ -106,10 +106,10 @@ class Refusal:
 def new_objects(
     run: SourceRun, ledger: Ledger, announced: DataFrame | None = None, *, least: int = 1
 ) -> Iterator[TakeObjects | Refusal]:
-    """The matching objects that a run is to take; listed once, a page at most by the driver.
+    """The matching objects that a run ingests; listed once, and at most one page by the driver.
 
-    `announced` are objects that a queue has, with the columns of the listing; they come beside it,
-    or in its place where the source does not list. Limits leave `least` objects at least.
+    `announced` are objects from a queue, with the columns of the listing; they are added to it, or
+    replace it if the source does not list. The limits allow at least `least` objects.
     """
     definition = run.definition
     after, full_since = listing_start(ledger, definition)
@@ -118,12 +118,12 @@ def new_objects(
     mode = definition.intake.on_overwrite
     with ExitStack() as stack:
         if definition.intake.is_limited and not at_hand:
-            # Spark forgets what it held of the ledger at a note of what has to wait.
+            # Spark drops persisted frames that read the ledger once a note is written.
             candidates = stack.enter_context(persisted(candidates))
         decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
         decided, on_driver = stack.enter_context(reusable_rows(decided, few=at_hand))
         found = totals(decided, _TOTALS, few=on_driver)
-        # Spark may list again what it held: nothing refused gets in that way either.
+        # Spark may compute the listing again: even then no refused object is ingested.
         if found["refused"]:
             yield _refusal(definition, decided, found)
         else:
@@ -133,7 +133,7 @@ def new_objects(
 def _candidates(
     run: SourceRun, ledger: Ledger, after: str | None, announced: DataFrame | None
 ) -> tuple[DataFrame, bool]:
-    """Every object once, as it was last seen; and whether the driver has what is listed."""
+    """Every object once, in its newest version; and whether the driver has the whole listing."""
     listed, at_hand = listed_objects(run, after=after, ledger=ledger)
     if announced is None:
         return listed, at_hand
@@ -163,7 +163,7 @@ def _taken(
         sums = ("count(*) AS objects", "coalesce(sum(size), 0) AS bytes")
         some = totals(taken, sums, few=on_driver)
         if some["objects"] < found["objects"]:
-            # All of them, so that what fails now keeps its place before the later ones.
+            # All of them, so that objects that fail now keep their turn before the later ones.
             all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
     return TakeObjects(
         frame=taken.select(*_PLAN_COLUMNS),
@@ -183,7 +183,7 @@ def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Re
     error = F.concat(was, F.col("previous"), F.lit(" and is "), F.col("etag")).alias("error")
     notes = None
     if found["unremembered"] and not definition.discovery.bucket_scan:
-        # Their messages may expire before the refused ones are dealt with.
+        # Messages of new objects may expire before the user has dealt with the refused ones.
         notes = waiting_notes(decided.where(f"{_IS_NEW} AND NOT remembered"))
     first, source = found["first"], definition.name
     name = first["object"]
@@ -201,7 +201,7 @@ def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Re
 
 @dataclass(frozen=True)
 class Fetched:
-    """What an epoch took: bytes, with `OBJECT_BYTES` more for each object; in how many seconds."""
+    """What an epoch fetched: bytes, plus `OBJECT_BYTES` for each object; and its seconds."""
 
     load: int
     seconds: float
@@ -209,9 +209,9 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run takes at most, None for no limit; one object at least.
+    """The most that a run takes, None for no limit; it always takes at least one object.
 
-    An object counts as `of_object` bytes more than it has.
+    Each object counts as `of_object` bytes more than its size.
     """
 
     max_objects: int | None = None
@@ -219,7 +219,7 @@ class Limits:
     of_object: int = 0
 
     def runs(self, objects: int, size: int) -> int:
-        """About how many runs take so many objects, of that many bytes in all."""
+        """About how many runs ingest so many objects, of `size` bytes in all."""
         needed = 1
         if self.max_objects is not None:
             needed = -(-objects // self.max_objects)
@@ -229,7 +229,7 @@ class Limits:
 
 
 def run_limits(ledger: Ledger, intake: Intake) -> Limits:
-    """What a run takes at most as the ledger is now, which is read only if the source says so."""
+    """The limits of a run, for which the ledger is read only with `max_bytes_per_run: auto`."""
     if isinstance(intake.max_bytes, str):  # `auto`
         load = allowance(_last_epochs(ledger), 60 * intake.minutes)
         return Limits(intake.max_objects, load, OBJECT_BYTES)
@@ -237,7 +237,7 @@ def run_limits(ledger: Ledger, intake: Intake) -> Limits:
 
 
 def allowance(last: Sequence[Fetched], seconds: int) -> int:
-    """The load that a run is to take so many seconds for, by what the last epochs took."""
+    """The load that a run can fetch in so many seconds, estimated from the last epochs."""
     took = sum(one.seconds for one in last)
     load = int(sum(one.load for one in last) * seconds / took) if took > 0 else 0
     load = min(load, TIMES * max((one.load for one in last), default=0))
@@ -246,7 +246,7 @@ def allowance(last: Sequence[Fetched], seconds: int) -> int:
 
 
 def _last_epochs(ledger: Ledger) -> list[Fetched]:
-    """What the last committed epochs took, by the clock of Spark's driver."""
+    """What the last committed epochs fetched, and in which time by the clock of Spark's driver."""
     committed = (
         epoch
         for epoch, phases in ledger.epochs().items()
@@ -264,9 +264,9 @@ def _last_epochs(ledger: Ledger) -> list[Fetched]:
 
 
 def first_in_turn(taken: DataFrame, limits: Limits, least: int = 1) -> DataFrame:
-    """Those of the objects to take whose turn it is: the longest listed first, by their keys.
+    """The objects within the limits: those that were listed first come first, then by key.
 
-    So many at least, whatever the limits are; then empty ones have their turn last.
+    At least `least` objects, whatever the limits are; if it is more than 1, empty ones come last.
     """
     order = [F.col("since").asc_nulls_last(), F.col("object")]
     if least > 1:

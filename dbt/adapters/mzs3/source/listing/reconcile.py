@@ -9,8 +9,8 @@
 | rows of it are visible | another ETag | what `on_overwrite` says |
 | it is listed; or none of its rows are visible | any other | taken |
 
-What was listed, or failed, and is neither there nor wanted any more is settled with a note, so
-that no state says for ever that something is to be done.
+An object that was listed or has failed, and that is gone or no longer wanted, is settled with a
+note: else its state would say for ever that something is to be done.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ NOTE = "note"
 REFUSE = "refuse"
 
 TAKEN_COLUMNS = {"rows": "bigint", "rejects": "bigint", "at": "timestamp"}
-"""What a note by which an object stays fetched repeats of the commit, with their types."""
+"""The columns of a commit that a note repeats if its object stays fetched, with their types."""
 
-# The facts by which the action of an object is decided.
+# The facts that decide the action of an object.
 _DECIDING = ["retried", "is_open", "was_settled", "visible", "wanted", "etag", "settled", "same"]
 _NOT_TAKEN = {OnOverwrite.FAIL: REFUSE, OnOverwrite.IGNORE: NOTE}
 _GONE = "it was no longer listed when its turn came: it was removed, or the pattern leaves it out"
@@ -42,19 +42,18 @@ def reconcile(
     """One row for each object about which there is something to do.
 
     `candidates` has object, etag, size, last_modified, one row for each object; `objects` is what
-    the ledger knows. `complete` says that there is no object but the candidates: else what the
-    ledger has waiting, or failed, is taken as it was last seen. The columns are those of the
-    candidates, and
+    the ledger knows. `complete` says that no other objects exist: if not, those that wait or have
+    failed are taken as the ledger last saw them. The columns are those of the candidates, and
 
     - `action`: `take`, `note` (to be put into the ledger) or `refuse` (overwritten, and that is
       an error);
-    - `hides`: whether the object's rows hide those it has;
+    - `hides`: whether the object's new rows hide its earlier ones;
     - `since`: the epoch in which the object was listed, NULL for one that is new;
-    - `recorded`: whether the ledger has this very state already;
-    - `remembered`: whether the ledger says in any way that it is to be taken as it is now;
-    - `waits_as`: the state of an object to take that has to wait;
-    - `state`, `error`, `rows`, `rejects`, `at`: of a note;
-    - `previous`: the ETag of the rows that are visible.
+    - `recorded`: whether the ledger has exactly this state already;
+    - `remembered`: whether the ledger has this version of it as waiting or failed;
+    - `waits_as`: the state for an object that is to be taken, but has to wait;
+    - `state`, `error`, `rows`, `rejects`, `at`: the columns of a note;
+    - `previous`: the ETag of the object whose rows are visible.
     """
     decisions = _named(_decisions(mode, complete=complete))
     found = with_facts(_found(candidates, objects), complete=complete)
@@ -62,9 +61,9 @@ def reconcile(
 
 
 def unsettled_objects(candidates: DataFrame, objects: DataFrame, mode: OnOverwrite) -> DataFrame:
-    """The objects of which `reconcile` has a row, if there is none but the candidates.
+    """The objects for which `reconcile` has a row, if the candidates are complete.
 
-    It is planned faster, as Spark analyses no expression that decides nothing.
+    Spark plans this faster, as it analyses only the expressions that decide the action.
     """
     facts = _facts(complete=True)
     deciding = _named({name: facts[name] for name in _DECIDING})
@@ -74,7 +73,7 @@ def unsettled_objects(candidates: DataFrame, objects: DataFrame, mode: OnOverwri
 
 
 def _found(candidates: DataFrame, objects: DataFrame) -> DataFrame:
-    """What is found of each object, and what the ledger knows of it."""
+    """What the candidates have of each object (`found`, `now`), and what the ledger has."""
     known = objects.where("object IS NOT NULL")
     both = candidates.alias("c").join(known.alias("k"), F.expr("c.object = k.object"), "full")
     return both.selectExpr(
@@ -86,30 +85,29 @@ def _found(candidates: DataFrame, objects: DataFrame) -> DataFrame:
 
 
 def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
-    """The objects with what follows from what was found of them, and what the ledger knows.
+    """The objects with the columns of `_facts`, by which the run decides about each of them.
 
-    The columns that count are `found`, whether S3 has the object; `now`, a struct of its etag,
-    size and last_modified there; and those of the ledger's objects. Among the new ones are those
-    of a note but for its error.
+    `objects` has `found`, whether S3 has the object; `now`, a struct of its etag, size and
+    last_modified there; and the columns of the ledger's objects. The facts have the columns of a
+    note, except its error.
     """
-    # In one select, where each may name those before it: Spark analyses every select anew.
+    # One select, in which each column may use those before it: Spark analyses every select anew.
     return objects.selectExpr("*", *_named(_facts(complete=complete)))
 
 
 def _facts(*, complete: bool) -> dict[str, str]:
     """The columns of `with_facts`."""
     last, first = ("decision", "latest") if complete else ("latest", "decision")
-    # As texts: an expression that is built call by call costs Spark's driver more than it does
-    # to run.
+    # As texts: to build expressions call by call takes the driver longer than to run them.
     return {
         "waits": is_any_sql("decision.state", State.WAITING),
         "retried": is_any_sql("decision.state", (State.RETRIED,)),
         "is_open": is_any_sql("latest.state", State.OPEN),
         "was_settled": is_any_sql("decision.state", State.SETTLED),
         "visible": IS_VISIBLE,
-        # A queue does not tell again of what failed, nor of what was planned with it.
+        # A queue does not announce again what failed, or was planned with it.
         "wanted": "found" if complete else "found OR is_open",
-        # What was to be taken again and is gone has the rows it had, under their ETag.
+        # An object that is gone before it is ingested again keeps its rows, and their ETag.
         **{
             name: f"""CASE
                 WHEN found THEN now.{name}
@@ -134,7 +132,7 @@ def _facts(*, complete: bool) -> dict[str, str]:
 
 
 def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
-    """The columns of `reconcile`, by the facts."""
+    """The columns of `reconcile`, as expressions of the facts."""
     settles = f"CASE WHEN is_open THEN '{NOTE}' END"
     refused = "overwritten" if mode is OnOverwrite.FAIL else "false"
     replaced = "true" if mode is OnOverwrite.REPLACE else "false"
@@ -166,7 +164,7 @@ def _named(expressions: Mapping[str, str]) -> list[str]:
 
 
 def waiting_notes(taken: DataFrame) -> DataFrame:
-    """Notes by which the ledger has objects to take as waiting, of those that it has not so."""
+    """Notes that record the objects to take as waiting, unless the ledger has them so already."""
     nothing = {"error": "string", **TAKEN_COLUMNS}
     return taken.where("NOT recorded").selectExpr(
         *OBJECT_COLUMNS,

@@ -1,9 +1,9 @@
 """The listing of a source's location as a DataFrame: small ones at once, large ones by tasks.
 
-The first page is the driver's. If there are more, the rest of the key space is cut into pieces
-that tasks list side by side, each key by one of them, whatever keys come and go meanwhile. Where
-it is cut matters for the time alone: the keys that the ledger has say how they are spread; without
-any, folders do. Keys without folders of which the ledger knows none are one piece.
+The driver lists the first page. The rest of the key space is cut into pieces that tasks list in
+parallel; each key is in exactly one piece, whatever keys are added and removed meanwhile. The cuts
+matter only for the speed: they follow the keys in the ledger, or, without any, the folders. If
+there are no folders either, there is one piece.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from dbt.adapters.mzs3.store.store import KEYS_PER_PAGE, ListedObject, Store
 
 # More than there are tasks at a time, as some pieces hold more keys than others.
 PIECES_PER_TASK = 4
-# A piece is listed up to the end of a page: so many pages at least, lest that cost too much.
+# The least pages of a piece: it is listed up to the end of a page, beyond its own end.
 PAGES_PER_PIECE = 8
 SAMPLE_ONE_IN = 4096
-"""How many objects on record each one stands for by which a listing is cut into pieces."""
+"""A listing is cut at a sample of the ledger's objects: one in this many."""
 MAX_REQUESTS = 16
-"""How many requests may be made to find folders by which a listing is cut into pieces."""
+"""The most requests that are made to find folders at which a listing is cut."""
 HOURS_AGAIN = 2
-"""What was modified in the newest hours in which anything was is listed again: so many of them."""
+"""Where keys ascend: of how many of the newest hours objects are listed again."""
 
 _HOUR_OF_OPEN = 1 << 40
 _S_PER_HOUR = 3600
@@ -56,14 +56,14 @@ _PIECES = pa.schema([("piece", pa.int32()), ("after", pa.string()), ("last", pa.
 
 
 def listing_name(definition: SourceDefinition) -> str:
-    """What is listed, as the ledger names it: the location and the pattern."""
+    """The name of a listing in the ledger: the location and the pattern."""
     return f"{definition.location.uri}{definition.pattern}"
 
 
 def listing_start(ledger: Ledger, definition: SourceDefinition) -> tuple[str | None, int | None]:
-    """The key that all keys of the listing sort after, None unless the source says that new keys
-    sort after old ones; and when the listing begins, in seconds since 1970, if it is a full one
-    that is to be put on record."""
+    """The key after which to list, None for a full listing; and when the listing begins, in
+    seconds since 1970, if it is a full one that the ledger has to record: that of a source whose
+    new keys sort after old ones."""
     if not definition.keys_ascend:
         return None, None
     now = int(time.time())
@@ -72,14 +72,14 @@ def listing_start(ledger: Ledger, definition: SourceDefinition) -> tuple[str | N
         return None, now
     prefix = definition.location.uri_of("")
     lowest = _lowest(ledger.events().where(F.startswith("object", F.lit(prefix))))
-    # Without its last character a key sorts before itself, and before little else.
+    # A key without its last character sorts before the key, and few others are between them.
     return None if lowest is None else lowest[len(prefix) : -1], None
 
 
 def objects_after(
     after: str | None, location: S3Location, objects: DataFrame, beside: DataFrame | None
 ) -> DataFrame:
-    """What is known of the objects that such a listing may have, and of those `beside` it."""
+    """The known objects that a listing after this key may have, and those that are `beside` it."""
     if after is None:
         return objects
     start = F.lit(location.uri_of(after))
@@ -91,8 +91,8 @@ def objects_after(
 
 
 def _lowest(events: DataFrame) -> str | None:
-    """The first object that is open, or of the newest hours; None without any."""
-    # No more of each object than is asked for here: there may be millions.
+    """The lowest object that is open, or was modified in the newest hours; None without any."""
+    # Only the columns that are needed here: there may be millions of objects.
     objects = events.groupBy("object").agg(
         F.max_by(F.struct("state", "last_modified"), "position").alias("latest"),
         F.max_by("state", F.when(F.col("is_decision"), F.col("position"))).alias("decision"),
@@ -111,9 +111,9 @@ def listed_objects(
     run: SourceRun, *, after: str | None = None, ledger: Ledger | None = None
 ) -> tuple[DataFrame, bool]:
     """The matching objects whose keys sort after `after`: object, etag, size, last_modified; and
-    whether the driver has them all: else tasks list each time they are computed.
+    whether the driver has them all. If not, tasks list them each time the frame is computed.
 
-    There are none of a source that a queue alone tells of its objects. Raises S3Error.
+    Empty for a source that has only a queue. Raises S3Error.
     """
     if not run.definition.discovery.bucket_scan:
         return object_frame(run, []), True
@@ -153,7 +153,7 @@ def _pieces(
         return [KeyRange(end)]
     prefix = listed_prefix(location, run.definition.pattern)
     most = PIECES_PER_TASK * default_parallelism(run.spark)
-    # Folders of more than a page each: then one folder may be cut into pieces too.
+    # The first page is in one folder, so folders may be large: those in them count too.
     deep = page.folders == 1
     per_piece = 1 if deep else PAGES_PER_PIECE * page.folders
     within = replace(location, prefix=prefix)
@@ -175,16 +175,16 @@ def _listed_by_tasks(run: SourceRun, pieces: Sequence[KeyRange]) -> DataFrame:
 def folders_after(
     store: Store, within: S3Location, after: str, wanted: int, *, deep: bool
 ) -> list[str]:
-    """Folders within a location that begin after a key, in order: `wanted` of them, about.
+    """About `wanted` folders within a location that sort after a key, in order.
 
-    Each ends in a slash. With `deep` folders in folders too, where there are not enough. There may
-    be more of which nothing is known: at most `MAX_REQUESTS` are made. Raises S3Error.
+    Each ends in a slash. With `deep`, also folders in folders, if there are not enough. At most
+    `MAX_REQUESTS` requests are made, so some folders may be missing. Raises S3Error.
     """
     found: set[str] = set()
-    # Not every store shows the folder in which the listing begins, whose folders are wanted.
+    # Not every store returns the folder in which the listing begins; its own folders are needed.
     start = "" if deep else after
     folders, requests = [within.prefix], 0
-    # Level by level, as those of a level are about as large as each other.
+    # Level by level, as folders of one level are about equally large.
     for folder in folders:
         with explained(f"listing {within.uri_of(folder)}", "s3:ListBucket"):
             for page in store.pages(folder, after=start, folders=True):

@@ -1,4 +1,4 @@
-"""What users decide about objects of a source: take again, leave out, take out again."""
+"""Users' decisions about a source's objects: ingest again, skip, or take the rows out."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _STATES = {
     ObjectAction.SKIP: State.SKIPPED,
     ObjectAction.RETRACT: State.RETRACTED,
 }
-# Whether the action changes anything about an object. What is not there can't be taken again; what
-# never was has no ETag to be taken by.
+# Whether the action makes sense for an object. A removed object can't be ingested again; one that
+# was never in S3 has no ETag.
 _FITS = {
     ObjectAction.RETRY: (
         f"({IS_VISIBLE} OR latest.state != '{State.REMOVED}') AND latest.etag IS NOT NULL"
@@ -53,7 +53,7 @@ _FITS = {
 
 @dataclass(frozen=True)
 class ActionResult:
-    """Of how many objects something was decided, and how many rows are no longer visible."""
+    """For how many objects something was decided, and how many rows are no longer visible."""
 
     source: str
     action: ObjectAction
@@ -73,13 +73,13 @@ class ActionResult:
 def act(
     spark: SparkSession, definition: SourceDefinition, action: ObjectAction, names: Sequence[str]
 ) -> ActionResult:
-    """Puts the decision about the named objects on record, in one step; it counts at once.
+    """Writes the decision about the named objects to the ledger, in one step; it counts at once.
 
-    Retry: the next run takes them, in place of the rows they have. Skip: what has failed or waits
-    is not taken as it is now; rows from before stay. Retract: their rows are out, and they are not
-    taken again as they are now. Raises a Mzs3Error, with nothing changed, if a name is of no
-    object or the decision makes no sense for it; and one that says so, if the lock was lost as it
-    was written.
+    Retry: the next run ingests the objects again, in place of their rows. Skip: objects that
+    failed or wait are not ingested in their present version; their earlier rows stay. Retract:
+    their rows are hidden, and their present version is not ingested again. Raises an Mzs3Error,
+    with nothing changed, if a name is of no object or the action makes no sense for it; and one
+    that says that the decision may not count, if the lock was lost meanwhile.
     """
     wanted = parse_names(action.value, names, definition.location)
     name = definition.name
@@ -97,13 +97,13 @@ def act(
                 count = events.count()
                 lock.require()
                 ledger.write_note(events)
-            # Who took it meanwhile may have compacted, and looks at nothing from before that.
+            # A run that took the lock meanwhile may have compacted, and ignores earlier events.
             lock.require("the decision may not count, as s3_source_status shows")
     return ActionResult(name, action, count, rows)
 
 
 def _require_sense(source: str, action: ObjectAction, selected: DataFrame) -> None:
-    """Raise SourceError if an object is named, or all are matched, for which there is none."""
+    """Raises SourceError if the action makes no sense for a named object, or for all matches."""
     unfit = selected.where(f"NOT ({_FITS[action]})").select("object", "latest.state", "named")
     wrong = unfit.where("named").orderBy("object").limit(_MAX_SHOWN).collect()
     why = ""
@@ -125,7 +125,7 @@ def _unfit_text(action: ObjectAction, name: str, state: str) -> str:
 
 
 def _events(action: ObjectAction, objects: DataFrame) -> DataFrame:
-    # What was wrong with an object stays on record when it is skipped.
+    # A skipped object keeps its error in the ledger.
     error = "latest.error" if action is ObjectAction.SKIP else "CAST(NULL AS string)"
     hides = action is ObjectAction.RETRACT
     columns = ("object", *(f"latest.{name}" for name in OBJECT_COLUMNS[1:]), f"{error} AS error")
@@ -142,9 +142,9 @@ def _visible_rows(ledger: Ledger, objects: DataFrame) -> int:
 
 @dataclass(frozen=True)
 class NamedObject:
-    """One name as it was given: the URIs it may mean, and a regular expression if it is a pattern.
+    """A name as it was given: the URIs it may mean, and a regular expression if it is a pattern.
 
-    An object of exactly that name goes before the pattern. The expression is for a whole URI.
+    If an object has exactly that name, the pattern is ignored. The expression is for a whole URI.
     """
 
     text: str
@@ -155,8 +155,8 @@ class NamedObject:
 def parse_names(operation: str, names: Sequence[str], location: S3Location) -> list[NamedObject]:
     """What the names mean for a source at that location.
 
-    A name is an object's URI, its key, or its key below the location; a pattern is matched as
-    `external.pattern` is, or against the whole key where it starts with `s3://bucket/`. Raises
+    A name is an object's URI, its key, or its key below the location; a pattern is matched like
+    `external.pattern`, or against the whole key if it starts with `s3://bucket/`. Raises
     ConfigError with all problems.
     """
     bucket = location.uri_of("")
@@ -184,9 +184,9 @@ def parse_names(operation: str, names: Sequence[str], location: S3Location) -> l
 
 
 def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject]) -> DataFrame:
-    """The rows of `objects` that are wanted; `named` says of each whether by its own name.
+    """The rows of `objects` that are wanted; `named` says whether by exactly its name.
 
-    Raises SourceError with all names that are of no object, each with names near to it.
+    Raises SourceError with all names that are of no object, each with similar names.
     """
     spellings = sorted({uri for one in wanted for uri in one.uris})
     there = objects.where(F.col("object").isin(spellings)).select("object").collect()

@@ -1,4 +1,4 @@
-"""A source's purified definition, as SQL and as YAML: pinned, or as it would be."""
+"""A source's purified definition, as SQL and as YAML: pinned, or as it would be pinned."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from dbt.adapters.mzs3.source.run import SourceRun, source_session
 from dbt.adapters.mzs3.source.tables import lost_rows_error, read_tables
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
-# What YAML reads as a text without quotes, whichever of its versions: no number, no date, no word
-# that means something else.
+# Texts that need no quotes in any version of YAML, except `_WORDS`.
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_]+)*")
 _WORDS = frozenset(
     ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "none", "nan", "inf"]
@@ -35,7 +34,7 @@ _PURIFIED_AWAY = frozenset({"header", "column_count"})
 
 @dataclass(frozen=True)
 class Purified:
-    """What was pinned, or would be; `differences` is what the definition now says otherwise."""
+    """The definition that is pinned, or would be; `differences` are those of the declared one."""
 
     definition: SourceDefinition
     pinned: PinnedDefinition
@@ -77,7 +76,7 @@ def purified_sql(purified: Purified) -> str:
 
 
 def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:
-    """The table as it may stand under `tables` of a source: nothing is left to be found."""
+    """The table as it may be declared under `tables` of a source, with nothing left open."""
     pinned = purified.pinned
     given = {key: value for key, value in external.items() if key not in _PURIFIED_AWAY}
     header = False if pinned.header is None else list(pinned.header)
@@ -119,7 +118,7 @@ def _sql_text(text: str) -> str:
 def read_purified(
     spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
 ) -> Purified:
-    """The purified definition; no relation or message is changed. Raises an Mzs3Error."""
+    """The purified definition; changes no relation or message. Raises an Mzs3Error."""
     ledger = None
     with source_session(spark, definition.name):
         tables = read_tables(spark, definition)

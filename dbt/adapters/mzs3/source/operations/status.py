@@ -1,4 +1,4 @@
-"""How a source stands, from its ledger alone."""
+"""The status of a source, from its ledger alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TOTALS = (
     f"max(struct(latest.epoch, latest.error)) FILTER (WHERE {_NONE_FAILED}) AS of_none",
     "coalesce(max(fetched.epoch), 0) AS last_commit",
 )
-# A failure of no object in particular is over once anything is committed.
+# A failure without an object counts until the next commit.
 _UNNAMED = "CASE WHEN of_none.epoch > last_commit THEN of_none.error END"
 _SUMMARY = (
     *("objects", "waiting", "waiting_bytes", "last_event", "of_object.object AS failed"),
@@ -51,13 +51,12 @@ _SUMMARY = (
 
 @dataclass(frozen=True)
 class SourceStatus:
-    """What the ledger says of a source: never of objects that no run has seen yet.
+    """The status of a source by its ledger, which lacks objects that no run has seen yet.
 
-    `objects` have rows in the source; `waiting` ones are listed, failed or to be taken again, by
-    about `waiting_runs` runs.
-    `lag` is how many seconds ago the oldest of those was last modified. `epochs` were committed.
-    `last_event` is in seconds since 1970. `failed` is the object that the last error is of, if it
-    is of one.
+    `objects` have rows in the source; `waiting` objects are listed, failed or to be ingested
+    again, which takes about `waiting_runs` runs. `lag` is how many seconds ago the oldest waiting
+    object was last modified. `epochs` were committed. `last_event` is in seconds since 1970.
+    `failed` is the object of the last error, if that has one.
     """
 
     source: str
@@ -73,7 +72,7 @@ class SourceStatus:
     failed: str | None = None
 
     def cells(self) -> tuple[str, ...]:
-        """The status as a line of a table, but for the error."""
+        """The status as cells of a table, without the error."""
         at = self.last_event
         return (
             self.source,
@@ -89,7 +88,7 @@ class SourceStatus:
 
 
 def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStatus:
-    """How the source stands now; waits for nobody, and writes nothing. Raises SourceError."""
+    """The source's status now; takes no lock and writes nothing. Raises SourceError."""
     name, relations = definition.name, definition.relations
     with source_session(spark, name):
         if not spark.catalog.tableExists(relations.ledger):
@@ -114,7 +113,7 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
 
 
 def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
-    """The lines of a table of the sources, in order of their names, errors below it."""
+    """The lines of a table of the sources, sorted by name, with errors below it."""
     ordered = sorted(statuses, key=lambda status: status.source)
     rows = [(*_ALIGNED,), *(status.cells() for status in ordered)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -1,7 +1,7 @@
-"""The messages that one run has received, until it deletes them or gives them back.
+"""The messages that one run has received, until it deletes them or returns them to the queue.
 
-A message is deleted only when the run says that all it announced is on record. Whatever else
-happens, it goes back: at the end of the run, or, if the process is killed, once its visibility
+A message is deleted only once all that it announced is in the ledger. In all other cases it
+returns to the queue: at the end of the run, or, if the process is killed, once its visibility
 timeout ends.
 """
 
@@ -46,28 +46,28 @@ from dbt.adapters.mzs3.store.store import ListedObject, Store
 from dbt.adapters.mzs3.text import counted
 
 MAX_MESSAGES = 10_000
-"""What one run receives at most of its source's messages; the rest waits for the next one."""
+"""The most messages of its source that one run receives; the next run receives the rest."""
 MAX_OTHERS = 50_000
-"""What it receives at most beside those, as others may use the queue too: so a run ends. With the
-messages of two runs, SQS hides as many of one queue as it can."""
+"""The most other messages that a run receives, so that it ends though others use the queue too.
+With this many messages for each of two runs, a queue is at SQS's limit of hidden messages."""
 WAIT_S = 2
 
 VISIBILITY_S = 300
-"""How long SQS hides a message after the run last asked it to: what a killed run costs."""
+"""The visibility timeout in seconds: after that time the messages of a killed run come back."""
 
 THREADS = 16
-# So many are asked for between two looks at whether the user has cancelled.
+# So many HEADs are made between two checks whether the user has cancelled.
 _AT_A_TIME = 64
 
 
 class Inbox:
-    """The messages of a source's queue, received when they are first asked for, then held.
+    """The messages of a source's queue, which the first call of `receive` receives.
 
     `found` are the objects that S3 has under the announced keys, whatever their events say; `gone`
     are the events of keys without an object. `empty`: there was no message at all; `only_tests`:
-    each was S3's test event of the bucket. From the first message on a thread extends their
-    visibility timeout, until they are acknowledged or the inbox is closed. Raises S3Error where
-    the queue can't be read; any other failure of the queue loses nothing, and is logged.
+    each was S3's test event of the bucket. From the first message on a thread extends the
+    visibility timeout, until the messages are acknowledged or the inbox is closed. Raises S3Error
+    if the queue can't be read; other failures of the queue are logged, and lose nothing.
     """
 
     def __init__(self, run: SourceRun, queue: Queue) -> None:
@@ -75,7 +75,7 @@ class Inbox:
         self._source = run.definition.name
         self._scope = Scope(run.definition.location, run.definition.pattern)
         self._queue = queue
-        # By their ids, of the source's messages, and of others' that it has received with them.
+        # Receipt handles by message id: of the source's messages, and of others in its queue.
         self._handles: dict[str, str] = {}
         self._others: dict[str, str] = {}
         self._done = threading.Event()
@@ -89,18 +89,18 @@ class Inbox:
         self.gone: list[ObjectEvent] = []
 
     def close(self) -> None:
-        """Gives back what was not deleted."""
+        """Returns the messages that were not deleted to the queue."""
         self._stop_hiding()
         self._give_back(self._others)
         self._give_back(self._handles)
 
     def receive(self, ledger: Ledger | None = None) -> None:
-        """Receives what the queue has, up to `MAX_MESSAGES`, and looks it up in S3; once only.
+        """Receives up to `MAX_MESSAGES` messages, once only, and looks up their objects in S3.
 
-        What is not the source's is visible to others again before anything is looked up. Where the
-        queue alone says what is new, the objects that the ledger has as failed, or as to be taken
-        again, are looked up too, as no message comes again for them. Those that only wait for
-        their turn are not: they may be many.
+        Before that, messages that are not the source's return to the queue. If the source has only
+        a queue, also looks up the objects that the ledger has as failed, or as to be ingested
+        again: no message will announce them again. Objects that only wait for their turn are not
+        looked up: they may be many.
         """
         if not self._received:
             self._received = True
@@ -118,7 +118,7 @@ class Inbox:
         if reasons or ended_after:
             self._warn_of_others(reasons, again, ended_after)
         newest = newest_of_each_key(events)
-        # A removal may come late too, long after the object was put there again.
+        # An event of a removal may come long after the object was created again.
         for key, found in look_up(self._run, newest):
             if found is None:
                 self.gone.append(newest[key])
@@ -129,7 +129,7 @@ class Inbox:
     def add(self, keys: Iterable[str]) -> None:
         """Looks these keys up in S3 too, though no message announced them.
 
-        A key that is not the source's any more counts as gone.
+        A key that no longer belongs to the source counts as gone.
         """
         known = {*(one.key for one in self.found), *(event.key for event in self.gone)}
         others = [key for key in keys if key not in known]
@@ -143,11 +143,11 @@ class Inbox:
         self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
 
     def note_gone(self, ledger: Ledger) -> None:
-        """Puts on record of every object that is gone why it is not taken, or that its rows stay.
+        """Writes a note to the ledger for each object that is gone: why it is not ingested.
 
-        An object whose rows are visible stays as it is, with the reason beside it. Any other that
-        waits, that failed, or that was announced and is gone, becomes `removed`. How many were
-        removed and unknown is logged. Safe to repeat: nothing is noted twice.
+        An object with visible rows keeps its state. Others become `removed` if they wait, have
+        failed, or were announced as created. Logs how many objects were removed that the ledger
+        does not have. Can be repeated: nothing is noted twice.
         """
         if not self.gone:
             return
@@ -168,7 +168,7 @@ class Inbox:
             self._run.tell(("say", text))
 
     def acknowledge(self) -> None:
-        """Deletes the source's messages; call it once all they announced is on record."""
+        """Deletes the source's messages; call it once the ledger has all that they announced."""
         self._stop_hiding()
         undone = _tried(self._queue.delete, [*self._handles.values()])
         self._handles.clear()
@@ -179,14 +179,12 @@ class Inbox:
             )
 
     def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str], int, int]:
-        """The source's events; how many messages are not the source's, by what they are; and how
-        many came again.
-
-        The last number is of those beside the source's, if they ended the receiving, else 0.
-        """
+        """Returns the source's events; how many messages are not the source's, by reason; how many
+        came again; and the number of messages beside the source's own, if they ended the
+        receiving, else 0."""
         events: list[ObjectEvent] = []
         reasons: Counter[str] = Counter()
-        # A message may hold several events; they are bounded as the messages are.
+        # A message with several events counts as that many messages.
         own = beside = again = 0
         while own < MAX_MESSAGES and beside < MAX_OTHERS:
             self._run.cancellation.check()
@@ -196,7 +194,7 @@ class Inbox:
             for message, handle, body in messages:
                 known = next((m for m in (self._handles, self._others) if message in m), None)
                 if known is not None:
-                    known[message] = handle  # of one that came before, the new handle counts
+                    known[message] = handle  # the newest handle is the valid one
                     beside += 1
                     again += 1
                     continue
@@ -223,7 +221,7 @@ class Inbox:
         return events, reasons, again, 0
 
     def _warn_of_others(self, reasons: Counter[str], again: int, ended_after: int) -> None:
-        """Warns once: to run again does not help where many messages of others come first."""
+        """Warns once: running again does not help if many messages of others come first."""
         said, advice = "came again", "Run again for the rest"
         if reasons:
             what = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
@@ -242,7 +240,7 @@ class Inbox:
         self._run.warn(f"{self._source}: messages of the queue {self.queue_name} {said}. {advice}")
 
     def _give_back(self, messages: dict[str, str]) -> None:
-        """Makes these visible to others at once, and has them no longer."""
+        """Returns these messages to the queue at once, and forgets them."""
         handles = [*messages.values()]
         messages.clear()
         undone = _tried(partial(self._queue.hide, seconds=0), handles) if handles else []
@@ -270,7 +268,7 @@ class Inbox:
                 )
 
     def _hide_all(self) -> list[str]:
-        """Why messages could not be hidden for longer, of each of them."""
+        """Extends the visibility timeouts. Returns a reason for each message that failed."""
         undone: list[str] = []
         handles = [*self._handles.copy().values()]
         for start in range(0, len(handles), BATCH):
@@ -300,10 +298,10 @@ def _tried(request: Callable[[Sequence[str]], list[str]], handles: Sequence[str]
 
 
 def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ListedObject | None]]:
-    """Every key with the object that is there now, None if there is none; in the keys' order.
+    """Every key, in order, with the object that S3 has now, None if there is none.
 
-    One HEAD for each, `THREADS` at a time. Raises S3Error for what is neither there nor missing,
-    and where the whole bucket is missing; and SourceError once the user has cancelled.
+    One HEAD for each, `THREADS` at a time. Raises S3Error if a request fails or the whole bucket
+    is missing, and SourceError once the user has cancelled.
     """
     location = run.definition.location
     store = open_store(run.connection, location)
@@ -321,7 +319,7 @@ def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ListedOb
 
 
 def _require_bucket(store: Store, location: S3Location, key: str) -> None:
-    """A HEAD does not tell a missing key from a missing bucket; the answer to a GET does."""
+    """Raises S3Error if the bucket is missing, which only a GET, not a HEAD, can tell."""
     try:
         store.get(key).body.close()
     except MissingBucketError as exc:
@@ -351,9 +349,8 @@ def _head(store: Store, location: S3Location, key: str) -> ListedObject | None:
 
 
 def _open_objects(ledger: Ledger) -> list[str]:
-    """The objects, `MAX_MESSAGES` at most, that failed since they were planned, or are to be taken
-    again. What was planned beside others and never tried comes last: it is most likely the same.
-    """
+    """At most `MAX_MESSAGES` objects that are to be ingested again, or were planned and not
+    committed. Objects that were planned and did not fail themselves come last."""
     retried = is_any_sql("latest.state", (State.RETRIED,))
     since_planned = "latest.epoch > coalesce(decision.epoch, 0)"
     again = f"{retried} OR ({is_any_sql('latest.state', State.OPEN)} AND {since_planned})"
@@ -364,7 +361,7 @@ def _open_objects(ledger: Ledger) -> list[str]:
 
 
 def _notes(announced: DataFrame, ledger: Ledger) -> DataFrame:
-    """The events with the columns of a note; whether it is new, and of an unknown object."""
+    """The notes of the events; whether each is new, and whether its object is unknown."""
     known = ledger.objects().where("object IS NOT NULL").alias("k")
     both = announced.alias("t").join(known, F.expr("t.object = k.object"), "left")
     gone = both.selectExpr(

@@ -1,8 +1,7 @@
-"""What a message of a queue tells: S3's events, whichever way they were sent there.
+"""Parses the messages of a queue: S3's events, whichever way they were sent there.
 
 S3 sends its records straight to a queue, through an SNS topic, wrapped or raw, or through
-EventBridge (Amazon S3, Event message structure). Nothing of a message is believed beyond which
-object to look at.
+EventBridge (Amazon S3, Event message structure). Only the object that an event names is trusted.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from dbt.adapters.mzs3.source.executor.listing import EXPORT_RECORDS
 from dbt.adapters.mzs3.source.executor.pattern import Pattern
 from dbt.adapters.mzs3.store.location import S3Location
 
-# An SNS message in an SNS message is as far as anybody forwards.
+# More than anybody nests SNS messages.
 _MAX_ENVELOPES = 4
 _MAX_SHOWN = 64
-# S3 answers a HEAD of a longer one with an error, so that it is no key (Amazon S3, Object keys).
+# The longest key: S3 answers a HEAD of a longer one with an error (Amazon S3, Object keys).
 _MAX_KEY_BYTES = 1024
 _HEX = re.compile(r"[0-9A-Fa-f]{1,128}")
 
 
 class Kind(Enum):
-    """What happened to an object; with TEST, notifications were set up."""
+    """What happened to an object; TEST is sent when notifications are set up."""
 
     CREATED = "created"
     REMOVED = "removed"
@@ -38,9 +37,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class ObjectEvent:
-    """One event: `key` is decoded, `sequencer` None where the event has none.
+    """One event: `key` is decoded, `sequencer` None if the event has none.
 
-    `name` and `time` are as the event gives them, `ObjectCreated:Put` without its `s3:`.
+    `name` and `time` are as in the event, the name without its prefix `s3:`.
     """
 
     kind: Kind
@@ -52,11 +51,11 @@ class ObjectEvent:
 
 
 UNREADABLE = ObjectEvent(Kind.OTHER, "", "")
-"""In the place of a record that is none of S3's."""
+"""Stands for a record that is not S3's, or can't be read."""
 
 
 def parse_message(body: str) -> tuple[ObjectEvent, ...]:
-    """The events of a message; empty if it tells of none. Never raises."""
+    """The events of a message; empty if it has none. Never raises."""
     try:
         message: Any = json.loads(body)
         for _ in range(_MAX_ENVELOPES):
@@ -85,10 +84,10 @@ def parse_message(body: str) -> tuple[ObjectEvent, ...]:
 
 
 def newest_of_each_key(events: Iterable[ObjectEvent]) -> dict[str, ObjectEvent]:
-    """Of every key the event that counts, in whatever order and however often they came.
+    """The event that counts for each key, in whatever order and however often events came.
 
-    It is the one with the greatest sequencer. Where one of a key's events has none, a creation
-    counts before a removal: whether the object is there is then for S3 to say.
+    It is the one with the greatest sequencer. If one of a key's events has none, a creation wins
+    over a removal: S3 is asked whether the object exists anyway.
     """
     events_of: dict[str, list[ObjectEvent]] = {}
     for event in events:
@@ -110,7 +109,7 @@ def _record(record: Any) -> ObjectEvent:
             "eventName": str(name),
             "s3": {"bucket": {"name": str(bucket)}, "object": {"key": str(encoded)} as found},
         } if source.rpartition(":")[2] == "s3":
-            # What is no UTF-8 becomes a text that can't be encoded, and so no key.
+            # Other bytes than UTF-8 become a text that can't be encoded, and so is no key.
             key = unquote_plus(encoded, errors="surrogateescape")
             return _event(name.removeprefix("s3:"), bucket, key, found, record.get("eventTime"))
     return UNREADABLE
@@ -131,7 +130,7 @@ def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any
     sequencer = found.get("sequencer")
     number = None
     if isinstance(sequencer, str) and _HEX.fullmatch(sequencer):
-        # Shorter ones count as if zeros were before them, which is how numbers compare.
+        # Sequencers compare as if the shorter one had zeros in front: the way numbers compare.
         number = int(sequencer, 16)
     at = time[:_MAX_SHOWN] if isinstance(time, str) else ""
     return ObjectEvent(kind, bucket, key, name[:_MAX_SHOWN], at, number)
@@ -145,17 +144,17 @@ class Scope:
         self._matcher = Pattern(pattern)
 
     def is_object(self, event: ObjectEvent) -> bool:
-        """Whether the event is that one of the source's objects came, or went."""
+        """Whether the event is the creation or the removal of one of the source's objects."""
         is_test = event.kind is Kind.TEST
         return not (is_test or _is_record(event) or self._foreign(event))
 
     def has(self, key: str) -> bool:
-        """Whether an object of this key is one of them."""
+        """Whether the key is below the location and matches the pattern."""
         below = key.removeprefix(self._location.prefix)
         return key.startswith(self._location.prefix) and self._matcher.matches(below)
 
     def foreign(self, events: Sequence[ObjectEvent]) -> str | None:
-        """None if a message of these events is the source's alone, else what it is instead."""
+        """What else a message with these events is; None if it is the source's alone."""
         return next(filter(None, map(self._foreign, events or (UNREADABLE,))), None)
 
     def _foreign(self, event: ObjectEvent) -> str | None:
@@ -175,5 +174,5 @@ class Scope:
 
 
 def _is_record(event: ObjectEvent) -> bool:
-    """Whether it is of what exports leave beside their files."""
+    """Whether the object is a record that exports write beside their files."""
     return event.key.rpartition("/")[2] in EXPORT_RECORDS

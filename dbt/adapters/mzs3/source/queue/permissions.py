@@ -1,4 +1,4 @@
-"""What a connection may do with a source's queue: every permission that a run needs, tried."""
+"""Tries every permission that a run needs on a source's queue."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ DELETE = Permission(
     "it expires",
 )
 
-# What SQS gave to nobody: it says so, for each message, to whom it denies nothing.
+# An invalid handle: whoever has the permission gets an error for this message only.
 _NO_HANDLE = ["dbt-mzs3-check"]
 
 
 def check_queue(connection: AwsConnection, queue: str) -> list[Check]:
-    """What the connection may do with the queue, by its name or its URL; all of it is tried.
+    """What the connection may do with the queue, by its name or its URL; tries all of it.
 
-    No message is changed, hidden or deleted. One at most is received, and is visible at once; a
-    redrive policy counts that. Raises S3Error, one clear line, for what lets nothing work: no such
-    queue, an endpoint that does not answer, keys that are not taken, a role that can't be assumed.
+    No message is changed, hidden or deleted. At most one is received, and is visible at once; a
+    redrive policy counts that. Raises S3Error, one clear line, if nothing can work: no such queue,
+    an endpoint that does not answer, keys that are refused, a role that can't be assumed.
     """
     asked = Queue(connection, queue, max_attempts=MAX_ATTEMPTS)
     checks = [] if "://" in queue else [_try(connection, LOOK_UP, asked.look_up)]

@@ -1,4 +1,4 @@
-"""One SQS queue: receiving, hiding, giving back and deleting its messages.
+"""One SQS queue: receives, hides, returns and deletes its messages.
 
 Bodies of messages are never repeated, in errors or elsewhere: anybody may have sent them.
 """
@@ -24,15 +24,15 @@ from dbt.adapters.mzs3.store.failures import (
 )
 
 BATCH = 10
-"""What SQS takes and gives in one request."""
+"""The most messages in a request to SQS."""
 TRIES = 3
-"""How often what failed of a batch is asked for in all."""
+"""The attempts for a batch, each with only the messages that failed before."""
 
 _REGION = re.compile(r"sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 
 
 class Queue:
-    """A queue by its name or URL; a URL is asked where it points to. Raises S3Error."""
+    """A queue by its name or URL; requests go to the URL's host. Raises S3Error."""
 
     def __init__(
         self, connection: AwsConnection, queue: str, *, max_attempts: int = OTHER_MAX_ATTEMPTS
@@ -50,7 +50,7 @@ class Queue:
         )
 
     def look_up(self) -> str:
-        """The queue's URL; asks SQS for it if the queue is given by its name."""
+        """The queue's URL; requests it from SQS if only the name is given."""
         if self._url is None:
             with self._failures("looking up", "sqs:GetQueueUrl"):
                 found = self._client.get_queue_url(QueueName=self.name)
@@ -60,10 +60,10 @@ class Queue:
     def receive(
         self, *, wait_s: int, visibility_s: int, at_most: int = BATCH
     ) -> list[tuple[str, str, str]]:
-        """Up to `at_most` messages that nobody else gets for `visibility_s`; none after `wait_s`.
+        """Receives up to `at_most` messages and hides them for `visibility_s`; waits `wait_s`.
 
-        Of each its id, the handle that SQS knows this receipt of it by, and its body. It asks all
-        of SQS's servers, unless `wait_s` is 0, so none means that there is none.
+        Returns the id, the receipt handle and the body of each. Unless `wait_s` is 0, it asks all
+        of SQS's servers, so none means that there is none.
         """
         with self._failures("receiving from", "sqs:ReceiveMessage"):
             answer = self._client.receive_message(
@@ -76,9 +76,9 @@ class Queue:
         return [(one["MessageId"], one["ReceiptHandle"], one["Body"]) for one in found]
 
     def hide(self, handles: Sequence[str], seconds: int) -> list[str]:
-        """Sets the visibility timeout of the messages; 0 gives them back at once.
+        """Sets the visibility timeout of the messages; 0 returns them to the queue at once.
 
-        What SQS said of each for which it could not be done.
+        Returns SQS's error for each message for which that failed.
         """
         return self._in_batches(
             self._client.change_message_visibility_batch,
@@ -89,7 +89,7 @@ class Queue:
         )
 
     def delete(self, handles: Sequence[str]) -> list[str]:
-        """Deletes the messages for good; what SQS said of each that could not be deleted."""
+        """Deletes the messages. Returns SQS's error for each that could not be deleted."""
         return self._in_batches(
             self._client.delete_message_batch, "deleting messages of", "sqs:DeleteMessage", handles
         )
@@ -102,7 +102,7 @@ class Queue:
         handles: Sequence[str],
         **of_each: Any,
     ) -> list[str]:
-        """Makes the request for all; what failed of it is tried again, `TRIES` times in all."""
+        """Makes the request, in `TRIES` attempts. Returns an error for each failed message."""
         undone: list[str] = []
         for start in range(0, len(handles), BATCH):
             waiting = {str(n): handle for n, handle in enumerate(handles[start : start + BATCH])}
