@@ -22,7 +22,7 @@ _BUCKET = re.compile(rf"(?:{'|'.join(SCHEMES)})[^/'\"\s]+")
 
 
 def likely_bucket(text: str) -> S3Location | None:
-    """The first bucket that a location's text names, before it is evaluated; None without one."""
+    """The first bucket that the text of a location names, without evaluating it; or None."""
     named = _BUCKET.search(text)
     with suppress(ValueError):
         return parse_location(named[0]) if named else None
@@ -30,10 +30,10 @@ def likely_bucket(text: str) -> S3Location | None:
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
-    """The location that a literal `s3://…` or a SQL scalar expression gives.
+    """The location that `text` means: a literal `s3://…`, or a SQL scalar expression for one.
 
     `mz_now()` in the expression is `as_of`, in ms since the epoch.
-    Raises ConfigError when the expression fails, or gives no S3 location.
+    Raises ConfigError if the expression fails, or if its value is not an S3 location.
     """
     literal = text if text.startswith(SCHEMES) else joined_texts(text, as_of)
     values = _evaluate(spark, node, text, as_of) if literal is None else [literal]
@@ -56,7 +56,7 @@ def _evaluate(spark: SparkSession, node: str, text: str, as_of: int) -> list[Any
         spark.sql(
             f"CREATE OR REPLACE TEMPORARY FUNCTION mz_now() RETURNS BIGINT RETURN {int(as_of)}L"
         )
-        # From a literal row: Spark's optimizer then evaluates it without compiling or running.
+        # With a literal row, Spark's optimizer evaluates the expression; no job runs.
         asked = spark.sql(f"SELECT ({text}) AS location FROM VALUES (0)")
         return [row[0] for row in asked.limit(2).collect()]
     except SPARK_FAILURES as exc:

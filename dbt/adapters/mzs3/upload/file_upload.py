@@ -1,4 +1,4 @@
-"""Uploading the files of a task, without completing them."""
+"""Uploads the files of a task as multipart uploads, which the driver completes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.store.opened import recent_store
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
-# A single file's parts double in size after each so many.
+# With `single_file`, the size of parts doubles after each 2000 parts.
 _PARTS_OF_ONE_SIZE = 2_000
 
 _THREADS = 16
@@ -26,9 +26,9 @@ _THREADS = 16
 class FileUpload:
     """Appends bytes to a multipart upload in parts of exactly `part_size`, the last shorter.
 
-    The upload is opened with the first part. It continues one that an interrupted run left open
-    for the same key with the same properties: parts that S3 already has, byte for byte, are not
-    sent again. The upload stays open for the driver to complete.
+    The upload is opened when the first part is sent. If an interrupted run left an upload of the
+    same key and properties open, that upload is continued: parts that S3 already has, byte for
+    byte, are not sent again. The upload stays open for the driver to complete.
     """
 
     def __init__(self, uploader: Uploader, key: str, content_type: str) -> None:
@@ -50,7 +50,7 @@ class FileUpload:
         self.bytes = 0
 
     def append(self, data: memoryview) -> None:
-        """As `Sink.append`; sends full parts, and waits while too many are under way."""
+        """Adds bytes to the file; sends full parts, and waits while too many bytes are in flight."""
         self._sha256.update(data)
         self.bytes += len(data)
         if self._spec.dry:
@@ -61,7 +61,7 @@ class FileUpload:
             self._send(self._take(size))
 
     def finish(self) -> None:
-        """Send what remains, without waiting for S3."""
+        """Sends the remaining bytes as the last part, without waiting for S3."""
         if not self._spec.dry and (self._buffered or not self._etags):
             self._send(self._take(self._buffered))
 
@@ -83,7 +83,7 @@ class FileUpload:
         return max(size, min(doubled, self._spec.max_bytes_in_memory // 4))
 
     def _take(self, size: int) -> builtins.bytes:
-        """Exactly `size` buffered bytes, copied once."""
+        """Removes exactly `size` bytes from the buffer and returns them, copied once."""
         pieces: list[memoryview] = []
         missing = size
         while missing:
@@ -103,7 +103,7 @@ class FileUpload:
                 f"{self.uri} needs more than {MAX_UPLOAD_PARTS} upload parts; raise part_size"
             )
         if self._opened is None:
-            # Queued before its parts: a part that waits for it can't hold the thread it needs.
+            # Queued before the parts, which wait for it: they can't occupy all threads before it.
             self._opened = self._uploader.submit(0, self._open)
         opened = self._opened
         self._etags.append(
@@ -130,10 +130,10 @@ class FileUpload:
 
 
 class Uploader:
-    """The uploads of one task, which share one bound on memory.
+    """Runs the requests of one task's uploads in threads, with one limit on memory for all.
 
-    At most `spec.bytes_in_flight` bytes, or one upload part, wait for S3 at a time. A failure
-    aborts what was opened here; the driver's reaper aborts what that could not.
+    At most `spec.bytes_in_flight` bytes, or one upload part, wait for S3 at a time. On a failure,
+    the uploads that this task opened are aborted; the driver's reaper aborts any that remain.
     """
 
     def __init__(self, spec: WriteSpec) -> None:
@@ -141,8 +141,8 @@ class Uploader:
         self._pool = ThreadPoolExecutor(_THREADS)
         self._waiting: deque[tuple[Future[Any], int]] = deque()
         self._in_flight = 0
-        # By key and id. Without uploads of an interrupted run: another attempt of the task may
-        # continue those.
+        # Key and id of each. Excludes continued uploads of an interrupted run, which another
+        # attempt of the task may continue, too.
         self.opened: list[tuple[str, str]] = []
         try:
             store = recent_store(spec.connection, spec.location)
@@ -161,7 +161,7 @@ class Uploader:
                     self.prefix.abort(*upload)
 
     def submit(self, size: int, work: Callable[[], str]) -> Future[str]:
-        """Run `work` in a thread; waits while too many bytes are under way."""
+        """Runs `work`, which sends `size` bytes, in a thread; waits if too many are in flight."""
         limit = self.spec.bytes_in_flight
         while self._waiting and (self._waiting[0][0].done() or self._in_flight + size > limit):
             future, done = self._waiting.popleft()

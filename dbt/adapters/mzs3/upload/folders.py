@@ -14,15 +14,15 @@ from dbt.adapters.mzs3.formats.write.csv.scalars import NotUtf8
 from dbt.adapters.mzs3.formats.write.csv.values import value_text
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-# Beside letters, digits and all that is not ASCII, what is not percent-encoded in a folder's name:
-# Hive and Spark decode each encoded byte as a character of its own.
+# ASCII other than letters and digits that is not percent-encoded in a folder's name. Non-ASCII
+# characters never are: Hive and Spark would decode each of their bytes as a character.
 _SAFE = " !()@,;$&'~"
 _LAST_ASCII = 127
 
 
 @dataclass(frozen=True)
 class Run:
-    """Adjacent rows of one part and one folder; `folder` has a text, or None, for each column."""
+    """Adjacent rows of one part and folder; `folder` has each column's value, None for NULL."""
 
     part: int
     folder: tuple[str | None, ...]
@@ -30,9 +30,9 @@ class Run:
 
 
 def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
-    """The batch cut where the part, which is the first column, or the folder changes.
+    """Cuts the batch where the part (the first column) or the folder changes.
 
-    `partition_by` are indexes into the columns after the first; the runs lack these columns.
+    `partition_by` are the indexes, after the first column, of the columns that the runs lack.
     """
     part, *columns = batch.columns
     keys = [columns[i] for i in partition_by]
@@ -49,9 +49,9 @@ def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
 
 
 def folder_of(names: Sequence[str], texts: Sequence[str | None]) -> str:
-    """The path of a folder, with its final slash; empty without columns.
+    """The path of a folder, with its final slash; empty if there are no columns.
 
-    Raises ExecutorError for texts that can't name a folder.
+    Raises ExecutorError for values that no folder name can represent.
     """
     return "".join(
         f"{escape_folder(name)}={_value(name, text)}/"
@@ -72,7 +72,7 @@ def _value(name: str, text: str | None) -> str:
 
 
 def _folder_text(values: pa.Array) -> pa.Array:
-    """The text as in CSV, but booleans are `true` and `false`, as readers of folders expect."""
+    """The values as text: as in CSV, but `true` and `false`, as readers of folders expect."""
     if pa.types.is_boolean(values.type):
         return pc.cast(values, pa.large_string())
     try:

@@ -32,8 +32,8 @@ from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import REPORT_DDL, write_empty_part, write_parts
 
-# Has Spark compare rows that it computes again with those it lost, and fail the job if they
-# differ. Up to 4.1 that is off by default, and users may have switched it off.
+# If Spark lost rows and computes them again, these settings make it compare checksums of both, and
+# fail the job if they differ. Up to Spark 4.1 they are off by default.
 _CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum"
 _COMPARED = {f"{_CHECKSUMS}.enabled": "true", f"{_CHECKSUMS}.enableFullRetryOnMismatch": "true"}
 _OTHER_ROWS = (
@@ -41,8 +41,8 @@ _OTHER_ROWS = (
     "indeterminate results from old attempt succeeded",
     "cannot rollback",
 )
-# The scheduler's record of a stage may come after the stage's rows: it is polled at once, and then
-# at growing intervals.
+# Spark's status tracker may show a stage as completed some time after its rows have arrived: it is
+# polled at once, and then at growing intervals.
 _LATE_S = 60.0
 _FIRST_LOOK_S, _LOOK_S = 0.001, 0.02
 
@@ -62,10 +62,10 @@ COMPUTED_TWICE = (
 
 @dataclass(frozen=True)
 class Uploads:
-    """The open uploads of files; `refuted` is the reason they can't be used, if there is one.
+    """The open uploads of all files. If `refuted` is set, they can't be used, for that reason.
 
-    A job that failed has none here, but its tasks may have left uploads open. `counted` is the
-    number of rows that Spark observed, if it was asked to.
+    `files` is empty if the job failed, though its tasks may have left uploads open. `counted` is
+    the number of rows that Spark observed on their way to the workers.
     """
 
     files: list[PendingFile]
@@ -73,17 +73,17 @@ class Uploads:
     counted: int = 0
 
     def check(self) -> None:
-        """Raises CopyError if rows may be missing or doubled."""
+        """Raises CopyError if rows may be missing or duplicated."""
         if self.refuted is not None:
             raise CopyError(COMPUTED_TWICE)
         check_count(sum(file.rows for file in self.files), self.counted)
 
 
 class PlannedRows:
-    """A query's rows in their parts and order; nothing has run yet.
+    """A query's rows, divided into parts and ordered; nothing has run yet.
 
-    `rows` are the query's `canonical_columns`, `ordered` as `in_parts` has them; `counted`
-    observes their number. `partition_by` has indexes of columns.
+    `rows` is the result of `canonical_columns`, `ordered` that of `in_parts`; `counted` observes
+    the number of rows. `partition_by` has the indexes of the columns that name folders.
     """
 
     def __init__(
@@ -96,13 +96,13 @@ class PlannedRows:
         self.ordered = ordered.observe(self.counted, F.expr("count(1) AS rows"))
 
     def again(self, reason: RestartReason) -> PlannedRows:
-        """The same rows, to run a second time for this reason."""
+        """The same rows planned anew, without the assumption that this reason refutes."""
         assumed = self.assumed.without(reason)
         return PlannedRows(self.rows, self._parts, self._partition_by, assumed)
 
 
 def plan_rows(frame: DataFrame, parts: int, partition_by: tuple[int, ...] = ()) -> PlannedRows:
-    """The frame's rows, of which nothing has run yet; raises what Spark raises."""
+    """Plans the frame's rows, without running the query; raises what Spark raises."""
     rows = canonical_columns(frame)
     return PlannedRows(rows, parts, partition_by, assumptions_for(rows.schema, partition_by))
 
@@ -114,12 +114,12 @@ def upload_parts(
     before_again: Callable[[RestartReason, list[tuple[str, str]]], object],
     empty_file: bool = True,
 ) -> Uploads:
-    """The open uploads of all files, and the rows that Spark counted on their way to them.
+    """Uploads the rows as files, and returns the open uploads.
 
-    Without rows there is one file all the same, unless `empty_file` is false. The query runs once
-    more where an assumption about its rows was wrong, or where Spark computed some anew while
-    others were written; before that, `before_again` is called with the reason, and key and id of
-    the unused uploads. Raises what Spark raises; tasks may then still open uploads for seconds.
+    A query without rows gives one file, or none if `empty_file` is false. The query runs once more
+    if an assumption about its rows was wrong, or if Spark recomputed lost rows while others were
+    written; before that, `before_again` is called with the reason, and the key and id of each
+    unused upload. Raises what Spark raises; tasks may then still open uploads for some seconds.
     """
     reasons: set[RestartReason] = set()
     while True:
@@ -156,7 +156,7 @@ def _attempt(planned: PlannedRows, spec: WriteSpec) -> Uploads:
 
 
 def check_count(written: int, counted: int) -> None:
-    """Raises CopyError if workers wrote another number of rows than Spark counted."""
+    """Raises CopyError if the number of rows that workers wrote is not what Spark counted."""
     if written != counted:
         raise CopyError(
             f"workers wrote {written} rows, but Spark counted {counted}; "
@@ -165,12 +165,12 @@ def check_count(written: int, counted: int) -> None:
 
 
 def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
-    """Uploads the rows of `parts`, as `in_parts` makes them; raises what Spark raises.
+    """Uploads the rows of `parts`, which `in_parts` made; raises what Spark raises.
 
-    While it runs, Spark fails the job if it computes other rows than before.
+    Spark fails the job if rows that it computes again differ from the ones it lost.
     """
     spark = parts.sparkSession
-    # What a task knows of itself is pyspark's, which workers have.
+    # TaskContext is imported here and passed on, as it is pyspark's, which workers have.
     write = shipped(write_parts, spec, TaskContext.get)
     try:
         with settings(spark, _COMPARED):
@@ -189,16 +189,16 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
 
 
 def has_computed_other_rows(failure: Exception) -> bool:
-    """Whether the job failed because Spark computed other rows than before."""
+    """Whether the job failed because rows that Spark computed again differ from those it lost."""
     return any(text in str(failure) for text in _OTHER_ROWS)
 
 
 def wrote_in_one_attempt(spark: SparkSession, stages: Collection[int], tasks: int) -> bool:
-    """Whether so many tasks of a stage were all part of its first attempt.
+    """Whether all `tasks` of the one stage in `stages` ran in the stage's first attempt.
 
-    Spark makes another attempt where rows that the stage reads were lost: then not all tasks have
-    read the same. True where the scheduler is in another process, which can't be asked: there
-    `_COMPARED` has to do. Raises SparkJobError if the scheduler has no answer.
+    Spark starts another stage attempt when rows that the stage reads were lost: its tasks may then
+    have read different rows. Returns True if the scheduler is in another process, where only
+    `_COMPARED` protects. Raises SparkJobError if the scheduler does not report the stage in time.
     """
     tracker = engine.status_tracker(spark)
     if tracker is None or not stages:

@@ -16,16 +16,16 @@ _FILE = re.compile(rf"(?:[^/]+=[^/]*/)*part-\d{{4,}}-(?P<number>\d{{4,}})(?:{_EN
 
 @dataclass(frozen=True)
 class UsedNames:
-    """Names that no new file may have: a late run may still delete an old file of that name.
+    """Names that no new file may have, as a late run may still delete an old file of that name.
 
-    New files are numbered from `next_number`; `retired` are names of single files.
+    Numbers below `next_number` are used; `retired` are the used names of single files.
     """
 
     next_number: int = 1
     retired: tuple[str, ...] = ()
 
     def with_names(self, names: Iterable[str]) -> UsedNames:
-        """The same with more names."""
+        """These and more used names."""
         names = list(names)
         numbers = [number + 1 for number in map(number_of, names) if number is not None]
         chosen = {name for name in names if number_of(name) is None}
@@ -33,7 +33,7 @@ class UsedNames:
         return UsedNames(max([self.next_number, *numbers]), retired)
 
     def allows(self, names: Iterable[str]) -> bool:
-        """Whether new files may have these names."""
+        """Whether none of these names is used."""
         return all(
             name not in self.retired if number is None else number >= self.next_number
             for name, number in ((name, number_of(name)) for name in names)
@@ -41,7 +41,7 @@ class UsedNames:
 
 
 NO_NAMES = UsedNames()
-"""Where nothing was ever removed."""
+"""No name is used."""
 
 
 def is_file_name(
@@ -58,6 +58,6 @@ def is_file_name(
 
 
 def number_of(name: str) -> int | None:
-    """The number in a name that exports give to a file of a part; None for other names."""
+    """The last number in a file name such as `part-0000-0001.csv`; None for other names."""
     match = _FILE.fullmatch(name)
     return int(match["number"]) if match else None

@@ -1,4 +1,4 @@
-"""Files as multipart uploads that are not completed, and their completion."""
+"""Files whose multipart uploads are still open, and how they are completed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.store.store import ListedObject, Traits
 
 _MD5 = re.compile("[0-9a-f]{32}")
-# The pauses before a completion is sent again that conflicts with another request for the key.
-# That may be this run's own, whose connection broke; S3 may take a minute to join many parts.
+# The pauses before retries of a completion that conflicts with another request for the key, which
+# may be this run's own, whose connection broke; S3 may take a minute to join many parts.
 _PAUSES_S = (2.0, 5.0, 10.0, 20.0, 30.0)
 
 
 @dataclass(frozen=True)
 class PendingFile:
-    """A file's open multipart upload with all of its parts; sizes in bytes."""
+    """A file whose parts are all uploaded, but not yet completed to an object."""
 
     part: int
     number: int
@@ -44,12 +44,12 @@ class PendingFile:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PendingFile:
-        """The file that `asdict` made a mapping of, or that a worker reported."""
+        """Parses the result of `asdict`, or a worker's report."""
         return cls(**{**values, "etags": tuple(values["etags"])})
 
 
 class TakenError(LocationError):
-    """An object that is not the file has the file's name, `key`; it stays."""
+    """Another object has the key of a file, `key`; the object is not changed."""
 
     def __init__(self, prefix: Prefix, key: str) -> None:
         self.key = key
@@ -61,11 +61,11 @@ class TakenError(LocationError):
 
 
 class KnownEtags:
-    """What is known of the ETags that a store gives to completed uploads, under one encryption.
+    """What is known about the ETags of completed uploads in a store, with one kind of encryption.
 
-    `numbered`: they end with the number of parts, as on Amazon S3. `are_md5s`: those of objects
-    that are put at once are MD5s, so that on Amazon S3 those of parts are. `by_key` were answered
-    to this run. `instead_of` is the ETag of the old object that the one file replaces, if any.
+    `numbered`: they end with the number of parts, as on Amazon S3. `are_md5s`: the ETags of
+    objects written with PUT are MD5s, as those of parts then are on Amazon S3. `by_key`: returned
+    to this run by completions. `instead_of`: of the old object that the one file replaces, or None.
     """
 
     def __init__(self, traits: Traits, instead_of: str | None = None) -> None:
@@ -78,15 +78,15 @@ class KnownEtags:
 
     @property
     def follow(self) -> bool:
-        """Whether they are S3's formula of the parts' ETags: as was seen, else as S3 has it.
+        """Whether ETags are `multipart_etag` of the parts' ETags: as observed, else if this is S3.
 
-        Other stores have formulas of their own, also where they answer MD5s to what is put.
+        Other stores have their own formulas, even if their ETags of objects are MD5s.
         """
         seen = self._were_seen_to_follow
         return (self.traits.numbers_etags and self.are_md5s) if seen is None else seen
 
     def note(self, file: PendingFile, answered: str) -> None:
-        """Learn from the answer to a completion, which is empty where the store says none."""
+        """Records the ETag in the response to a completion; empty if the response had none."""
         if etag := answered.strip('"'):
             self.by_key[file.key] = etag
             self.numbered |= _is_numbered(etag, file)
@@ -94,9 +94,9 @@ class KnownEtags:
 
 
 def is_file(found: ListedObject | None, file: PendingFile, known: KnownEtags) -> bool | None:
-    """Whether an object that has the file's name is the file's completed upload; None if unknown.
+    """Whether the object with the file's key is the file's completed upload; None if unknown.
 
-    The only judge of that. `docs/commit.md` says why each piece of evidence holds.
+    All code relies on this function for that. `docs/commit.md` explains the evidence.
     """
     if found is None or found.size != file.bytes:
         return False
@@ -117,9 +117,9 @@ def _is_numbered(etag: str, file: PendingFile) -> bool:
 def find_file(
     prefix: Prefix, file: PendingFile, known: KnownEtags
 ) -> tuple[ListedObject | None, bool | None]:
-    """The object with the file's name, and `is_file` of it.
+    """Returns the object with the file's key, and whether it is the file, as `is_file` does.
 
-    Where its ETag does not decide, an upload that is still open does: it was not completed.
+    If the ETag does not decide, but the upload is still open, the object is not the file.
     Raises StoreError.
     """
     found = prefix.find(file.key)
@@ -130,7 +130,7 @@ def find_file(
 
 
 def _is_open(prefix: Prefix, file: PendingFile) -> bool:
-    """Whether the upload is surely not completed; False where the run may not ask."""
+    """Whether the upload is certainly still open; False if the permission to ask is missing."""
     try:
         prefix.store.parts(file.key, file.upload_id)
     except (MissingError, PermissionDeniedError):
@@ -139,11 +139,11 @@ def _is_open(prefix: Prefix, file: PendingFile) -> bool:
 
 
 def complete(prefix: Prefix, file: PendingFile, known: KnownEtags) -> str | None:
-    """Complete the upload, idempotently: the object's ETag, or None if the upload is gone.
+    """Completes the upload, idempotently; returns the ETag, or None if the upload is gone.
 
-    It replaces only an object whose ETag is `known.instead_of`, if the store heeds conditions.
-    The ETag is empty if the object is there already, or may be: see `is_file`. Raises TakenError,
-    and StoreError, whose `operation` says whether the completion itself was refused.
+    If the store supports conditional writes, only an object whose ETag is `known.instead_of` is
+    replaced. Returns "" if the object is the completed file already, or may be: see `is_file`.
+    Raises TakenError, and StoreError, whose `operation` is that of the request that failed.
     """
     conditions: list[dict[str, Any]] = [{"if_absent": True}, {"if_absent": True}]
     if not known.traits.heeds_conditions:
@@ -160,8 +160,8 @@ def complete(prefix: Prefix, file: PendingFile, known: KnownEtags) -> str | None
             return answered
         is_unmet = isinstance(refused, PreconditionFailedError)
         if isinstance(refused, MissingObjectError) and "if_version" in condition:
-            continue  # what was to be replaced is gone, so the name is free
-        # A store may say so of an upload that another run is completing or aborting just now.
+            continue  # the object to replace is gone, so the key is free
+        # Stores may return the last two while another run completes or aborts the upload.
         if not is_unmet and not isinstance(refused, (MissingError, InvalidPartError)):
             raise refused
         found, verdict = find_file(prefix, file, known)
@@ -171,13 +171,13 @@ def complete(prefix: Prefix, file: PendingFile, known: KnownEtags) -> str | None
             raise TakenError(prefix, file.key) from refused
         if not is_unmet:
             return None
-        # Nothing is there. It was removed just now; or the store, which is not Amazon S3, takes a
-        # name that was deleted for one that is in use, and says so once more.
+        # The key has no object: it was removed just now; or the store, which is not Amazon S3,
+        # treats a deleted key as existing, and refuses the second attempt too.
     raise refused
 
 
 def _complete_once_free(prefix: Prefix, file: PendingFile, condition: Mapping[str, Any]) -> str:
-    """The ETag of the completed upload; waits while another request for the key is under way."""
+    """Completes the upload and returns the ETag; retries while other requests for the key run."""
     for pause in _PAUSES_S:
         try:
             return prefix.complete(file.key, file.upload_id, file.etags, **condition)
@@ -187,9 +187,9 @@ def _complete_once_free(prefix: Prefix, file: PendingFile, condition: Mapping[st
 
 
 def multipart_etag(etags: Sequence[str]) -> str | None:
-    """The ETag that S3 gives to an object of such parts; None if the ETags are no MD5s.
+    """The ETag of S3 for an object with parts of these ETags; None if they are not MD5s.
 
-    It is the MD5 of the parts' MD5s, and their number.
+    It is the MD5 of the concatenated MD5s of the parts, a hyphen, and the number of parts.
     """
     digests = [etag.strip('"') for etag in etags]
     if not all(map(_MD5.fullmatch, digests)):

@@ -1,4 +1,4 @@
-"""Reporting the progress of a task to the driver, in datagrams that may be lost."""
+"""Reports the progress of a task to the driver, in UDP datagrams, which may be lost."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _EVERY_S = 0.5
-# A host may have an address of each family; the driver listens on one of them.
+# A host may have IPv4 and IPv6 addresses; the driver listens on one, so messages go to all.
 _ADDRESSES = 4
 
 
 @dataclass(frozen=True)
 class ProgressTarget:
-    """Where a driver listens (an IPv6 `host` may have brackets), and its tasks' secret token."""
+    """Where the driver listens (IPv6 may be in brackets), and the secret token of its messages."""
 
     host: str
     port: int
@@ -27,13 +27,13 @@ class ProgressTarget:
 class ProgressReporter:
     """Counts what a task has written, and reports it to the driver every _EVERY_S; never raises.
 
-    It has no socket open between messages, as a task may fail.
+    No socket stays open between messages, as a task that fails does not close it.
     """
 
     def __init__(self, target: ProgressTarget | None, part: int) -> None:
         self._target = target
         self._part = part
-        # Distinguishes messages of a retried task from late ones of the attempt before.
+        # Distinguishes messages of this task attempt from late messages of an earlier attempt.
         self._attempt = uuid.uuid4().hex[:8]
         self._sent_at: float | None = None
         self._addresses: list[tuple[socket.AddressFamily, Any]] | None = None
@@ -41,7 +41,7 @@ class ProgressReporter:
         self.bytes = 0
 
     def add(self, rows: int, written: int) -> None:
-        """Count rows and bytes, and report the totals if _EVERY_S have passed."""
+        """Adds to the totals, and reports them if _EVERY_S have passed since the last report."""
         self.rows += rows
         self.bytes += written
         now = time.monotonic()
@@ -50,7 +50,7 @@ class ProgressReporter:
             self._send(done=False)
 
     def finish(self) -> None:
-        """Report that the part is done."""
+        """Reports that the part is done."""
         self._send(done=True)
 
     def _send(self, *, done: bool) -> None:

@@ -1,4 +1,4 @@
-"""Aborts the uploads that a failed export, or a lost attempt of a task, has left open."""
+"""Aborts the uploads that a failed export, or a lost task attempt, has left open."""
 
 from __future__ import annotations
 
@@ -14,36 +14,34 @@ from dbt.adapters.mzs3.store.store import BegunUpload
 from dbt.adapters.mzs3.upload.names import is_file_name
 
 # Spark interrupts the tasks of a query that failed or was cancelled. Their workers then get no
-# more rows: they finish the batch at hand, and abort what they have opened.
+# more rows: they finish the current batch, and abort the uploads that they have opened.
 _QUIET_S = 2.0
-# Spark checks every 2 s whether a task that was not interrupted is still wanted, and gives its
-# worker 2 s to end.
+# Spark checks every 2 s whether a task that it could not interrupt has to end, and kills its
+# worker 2 s later.
 _LOST_QUIET_S = 5.0
 _PAUSE_S = 0.5
 _MAX_S = 30.0
 
 Claimed = Callable[[Prefix, Collection[str]], frozenset[str]]
-"""Takes the ids to keep; returns those of uploads that a commit may be about to complete.
-
-Raises UnknownClaimError and StoreError.
-"""
+"""Returns the ids of uploads that a commit may be about to complete. The collection has the ids
+that the caller will keep in any case. Raises UnknownClaimError and StoreError."""
 
 
 class UnknownClaimError(Exception):
-    """There is a claim, but the uploads that it names can't be read."""
+    """A commit has claimed uploads at the location, but the claim can't be read."""
 
 
 class UploadReaper:
-    """Aborts open uploads of an export's files, but not those that were open before it began.
+    """Aborts open uploads of an export's files that were opened after this object was created.
 
-    With `take_over`, it aborts those of interrupted runs too. `found` are the key and id of all
-    that were open when it began. It never aborts what is `claimed`, by whatever run: of two runs
-    to one location, the one that claims it succeeds.
+    With `take_over`, uploads of interrupted runs are aborted too. `found` has the key and id of
+    each upload that was open at the start. Uploads that any run's commit has `claimed` are not
+    aborted: of two runs to one location, the one that claims it succeeds.
 
-    Listing uploads needs s3:ListBucketMultipartUploads, which an export can do without, and a
-    store that lists them, by prefix or all of a bucket, which not all do: `probe` is the id of an
-    open upload that must be listed. If it is not, methods return what may be left. They do not
-    raise, as they run while another error is handled.
+    Listing uploads is optional for an export: s3:ListBucketMultipartUploads may be missing, and
+    some stores do not list uploads, or not by prefix. `probe` is the id of an open upload that
+    tests this: if it is not listed, methods abort nothing and return a text about what may be
+    left. They do not raise, as they run while another error is handled.
     """
 
     def __init__(
@@ -63,11 +61,11 @@ class UploadReaper:
         self._others: frozenset[str] = frozenset()
         self._probes: frozenset[str] = frozenset()
         self.unlisted: str | None = None
-        """What may be left, if open uploads can't be listed."""
+        """If open uploads can't be listed, a text that says so and what may be left open."""
         self.found: tuple[tuple[str, str], ...] = ()
         self._attempts_were_lost = False
         try:
-            # Every upload below the location, so that the probe is among them.
+            # Some stores list uploads only for the whole bucket.
             for self._of_whole_bucket in (False, True):
                 self.found = tuple(self._open())
                 if any(upload_id == probe for _, upload_id in self.found):
@@ -78,7 +76,7 @@ class UploadReaper:
             self.found = ()
             self.unlisted = self._remains(exc)
         if take_over:
-            # Probes of runs that died in their preflight; later ones belong to runs that live.
+            # Probes of runs that died in their preflight; probes opened later are of live runs.
             self._probes = frozenset(i for k, i in self.found if prefix.is_probe(k)) - {probe}
         else:
             self._others = frozenset(upload_id for _, upload_id in self.found)
@@ -89,20 +87,18 @@ class UploadReaper:
         return is_file_name(name, self._single_file, self._partition_by)
 
     def abort_after_commit(self, *, speculative: bool) -> str | None:
-        """As `abort_stale`; where tasks that Spark has given up may still run, until no upload has
-        appeared for some seconds."""
+        """Aborts stale uploads; if tasks that Spark has abandoned may still run, until no upload
+        has appeared for some seconds. Returns what `abort_stale` does."""
         may_run = speculative or self._attempts_were_lost
         return self.abort_stale(quiet_s=_LOST_QUIET_S if may_run else None)
 
     def abort_until_idle(self) -> str | None:
-        """As `abort_stale`, until tasks that were just cancelled have opened none for seconds."""
+        """Aborts stale uploads until tasks that were just cancelled open no more of them."""
         return self.abort_stale(quiet_s=_QUIET_S)
 
     def abort_stale(self, keep: Collection[str] = (), quiet_s: float | None = None) -> str | None:
-        """Abort what is open now, but for the ids in `keep`; None, or what may be left.
-
-        With `quiet_s`, until there was nothing to abort for so many seconds.
-        """
+        """Aborts the uploads that are open now, except the ids in `keep`; with `quiet_s`, until
+        there were none for that many seconds. Returns None, or a text about what may be left."""
         if self.unlisted is not None:
             return self.unlisted
         started = quiet_since = time.monotonic()
@@ -122,15 +118,15 @@ class UploadReaper:
         return self._remains("tasks of the export are still opening uploads")
 
     def _abort_open(self, keep: Collection[str]) -> bool:
-        """Abort what is open now; whether there was anything."""
+        """Aborts the uploads that are open now; returns whether there were any."""
         found = [
             (key, upload_id)
             for key, upload_id in self._open()
             if upload_id not in self._others and upload_id not in keep
             if self.is_ours(key) or upload_id in self._probes
         ]
-        # Claims are read after uploads are listed: so no claim of a listed upload is missed, and a
-        # claim that has been released has no open upload.
+        # Claims are read after uploads are listed: this can't miss the claim of a listed upload,
+        # unless the commit has ended, and then the upload is no longer open.
         if found and self._claimed is not None:
             claimed = self._claimed(self._prefix, keep)
             found = [upload for upload in found if upload[1] not in claimed]
@@ -156,13 +152,11 @@ class UploadReaper:
 
 @contextlib.contextmanager
 def prove_writing(prefix: Prefix) -> Iterator[str]:
-    """Opens an upload with one part for as long as the block runs, and aborts it; its id.
-
-    Raises S3Error, which names the missing permission.
-    """
+    """Checks that files can be written: opens an upload with one part, yields its id, and aborts
+    it at the end of the block. Raises S3Error, which names the missing permission."""
     key = prefix.key(probe_name())
     with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
-        # With the properties of files: a KMS key or an ACL that denies them fails here.
+        # With the encryption, tags and ACL of files: if their permissions are missing, this fails.
         begun = prefix.store.open_upload(key, prefix.properties)
     try:
         # A bucket may accept the upload and refuse its parts.
@@ -184,4 +178,4 @@ def _abort_probe(prefix: Prefix, key: str, begun: BegunUpload) -> None:
         ) from exc
     if not begun.is_only:
         with contextlib.suppress(StoreError):
-            abort_all(prefix, prefix.uploads(key))  # of a first request whose answer was lost
+            abort_all(prefix, prefix.uploads(key))  # of an attempt whose response was lost

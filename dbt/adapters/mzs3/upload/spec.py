@@ -1,4 +1,4 @@
-"""What workers need, sent to them with the job."""
+"""What workers need to write files; it is sent to them with the Spark job."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dbt.adapters.mzs3.upload.progress import ProgressTarget
 _MAX_PARTS_IN_FLIGHT = 4
 
 NOTE_PART = 10_000
-"""The part number under which an upload's properties are noted; no completion lists it."""
+"""The number of an extra part that holds `note_of` the properties; completions omit it."""
 
 
 @dataclass(frozen=True)
 class WriteSpec:
-    """What to write, and where to; sizes in bytes.
+    """What to write, and where; sizes in bytes.
 
-    `columns` are the query's, `partition_by` the indexes of those that become folders. Files are
+    `columns` are the query's, `partition_by` the indexes of those that name folders. Files are
     numbered from `first_number`; `single_file` is the name of the one file. With `packed`, rows
-    come with their hash, in its order, and in packed columns. `reusable` has the uploads, by key,
-    that interrupted runs left open, the fullest first; those of a `resumable` run can be reused
-    after it. With `dry`, nothing is uploaded: the reports say what would have been.
+    have their hash, are sorted by it, and have packed columns. `reusable` has the uploads, by key,
+    that interrupted runs left open, the one with most parts first. A `resumable` run leaves uploads
+    that can be reused. With `dry`, nothing is uploaded, but reports are made.
     """
 
     connection: AwsConnection = field(repr=False)
@@ -54,28 +54,28 @@ class WriteSpec:
 
     @property
     def bytes_in_flight(self) -> int:
-        """How many bytes may wait for S3 at a time, beside one upload part."""
+        """How many bytes may be in flight to S3 at a time."""
         room = self.max_bytes_in_memory - 2 * self.part_size
         return min(room, _MAX_PARTS_IN_FLIGHT * self.part_size)
 
 
 def note_of(properties: Mapping[str, str]) -> bytes:
-    """The content of that part, a hash: S3 can't be asked for an upload's ACL and tags."""
+    """The content of NOTE_PART: a hash of the properties, as S3 does not return ACL and tags."""
     document = json.dumps({**properties}, sort_keys=True).encode()
     return b"dbt-mzs3 " + hashlib.sha256(document).hexdigest().encode()
 
 
 @dataclass(frozen=True)
 class OpenUpload:
-    """A multipart upload and the parts S3 has of it: part number to (ETag, size in bytes)."""
+    """An open multipart upload and its uploaded parts: part number to (ETag, size in bytes)."""
 
     upload_id: str
     parts: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
     def etag_if_equal(self, number: int, body: bytes) -> str | None:
-        """The ETag of a part that S3 already has with exactly these bytes, or None.
+        """The ETag of the part, if S3 already has it with exactly these bytes; else None.
 
-        It is the MD5 of the bytes, but for some kinds of encryption: there None is returned.
+        Always None with kinds of encryption for which the ETag of a part is not its MD5.
         """
         etag, size = self.parts.get(number, ("", -1))
         if size != len(body):

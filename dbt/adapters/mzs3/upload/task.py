@@ -23,22 +23,22 @@ from dbt.adapters.mzs3.upload.progress import ProgressReporter
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 REPORT_DDL = "report string"
-# So many closed files may wait for S3 before the oldest is reported.
+# How many closed files may wait for S3 before the task waits for the oldest.
 _CLOSED = 64
 
 Batches = Iterator[pa.RecordBatch]
 
 
 def write_parts(spec: WriteSpec, context: Callable[[], Any]) -> Callable[[Batches], Batches]:
-    """A function for `mapInArrow` that uploads its rows, and yields reports, which are JSON.
+    """Returns a function for `mapInArrow` that uploads its rows, and yields reports as JSON.
 
     The first input column is the part, the second the hash if `spec.packed`, the others are the
     query's, packed or not. Rows of a part, and of a folder in it, are adjacent and in their final
-    order. No upload is completed; all are aborted on any failure, and if different rows have one
-    hash. `context` is `get` of Spark's TaskContext, which workers have.
+    order. No upload is completed; all are aborted on a failure, and if the task is `tied`, which
+    means that different rows have the same hash. `context` is `TaskContext.get`.
 
-    The report of a file is what `PendingFile.from_dict` takes, and comes once all of it is in S3.
-    The last report is that of the task: its `stage`, and whether it is `tied` by such a hash.
+    `PendingFile.from_dict` parses the report of a file, which is yielded once all parts are in S3.
+    The last report is the task's: its `stage`, and whether it is `tied`.
     """
 
     def copy_rows(batches: Batches) -> Batches:
@@ -76,9 +76,9 @@ def _write_runs(spec: WriteSpec, found: Iterable[Run]) -> Generator[dict[str, ob
 
 
 def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, object]]:
-    """Writes the one file of an export without rows; its report. `schema` has the query's columns.
+    """Uploads the one file of an export without rows, of the query's `schema`; returns its report.
 
-    It is in the folder of NULLs: readers take columns from folders' names.
+    It is in the folder of NULLs, as readers derive the partition columns from folder names.
     """
     content = [field for i, field in enumerate(schema) if i not in spec.partition_by]
     rows = pa.RecordBatch.from_pylist([], schema=pa.schema(content))
@@ -126,7 +126,7 @@ class _Writer:
         self._reporter.finish()
 
     def reports(self, keep: int) -> Iterator[dict[str, object]]:
-        """Reports of closed files, but for the `keep` newest; waits until S3 has all of a file."""
+        """Waits until S3 has the closed files, except the `keep` newest, and yields their reports."""
         while len(self._closed) > keep:
             head, upload = self._closed.popleft()
             yield {**head, **upload.report()}
@@ -148,7 +148,7 @@ class _Writer:
         file.upload.finish()
         self._reporter.add(0, file.upload.bytes - before)
         head = {"part": file.part, "number": file.number, "folder": file.folder, "rows": file.rows}
-        # Not the content: many closed files may wait for S3, and a compressor takes memory.
+        # The OpenFile is not kept: many closed files may wait for S3, and compressors take memory.
         self._closed.append((head, file.upload))
 
 
@@ -163,17 +163,17 @@ class _NumberedFile:
 
 
 class TiedRowsError(Exception):
-    """Two different rows have one hash."""
+    """Different rows have the same hash."""
 
 
 _HASH = 1  # index of the column; the part is before it
 
 
 def drop_checked_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, sorted by the hash in their second column, without that column.
+    """Removes the hash, the second column, from batches that are sorted by it.
 
-    Raises TiedRowsError if rows of one hash differ, other than in the bits of a NaN. The columns
-    are not nested. Memory beside the batch: twice its rows of one hash.
+    Raises TiedRowsError if rows with the same hash differ other than in the bits of a NaN. Columns
+    must not be nested. Needs memory for two copies of the rows that share a hash.
     """
     before: pa.RecordBatch | None = None
     for batch in batches:
@@ -186,12 +186,12 @@ def drop_checked_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
         if pc.any(same).as_py():
             first = pc.indices_nonzero(same)
             _require_alike(batch.take(first), batch.take(pc.add(first, 1)))
-        before = batch.take(pa.array([batch.num_rows - 1]))  # lets go of the rest
+        before = batch.take(pa.array([batch.num_rows - 1]))  # a copy: a slice would keep the batch
         yield batch.select([i for i in range(batch.num_columns) if i != _HASH])
 
 
 def _require_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> None:
-    """Raises TiedRowsError if a row has the hash of the one on the right, but differs."""
+    """Raises TiedRowsError if rows have the same hashes as those of `right`, but differ."""
     if not left.column(_HASH).equals(right.column(_HASH)):
         return
     for mine, other in zip(left.columns, right.columns, strict=True):
@@ -204,9 +204,9 @@ _GATHERED_BYTES = 4 << 20
 
 
 def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, with small batches joined.
+    """Joins small batches to larger ones; rows and their order stay the same.
 
-    Memory: less than 8 MiB are held back, and as much again while they are joined.
+    Holds less than 8 MiB in memory, and twice that while they are joined.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -225,7 +225,7 @@ def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def _join(held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The held batches as one, or none; empties `held`."""
+    """Empties `held`, and returns its batches joined to one; an empty list if there are none."""
     if not held:
         return []
     joined: list[pa.RecordBatch] = pa.Table.from_batches(held).combine_chunks().to_batches()
