@@ -41,12 +41,12 @@ from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 
 class CopyResult(Committed):
-    """A committed export: its files are visible by way of the `manifest`."""
+    """A committed export, whose `manifest` names its files."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """What is fixed for the whole of an export; `options.parts` is set."""
+    """The constant properties of an export; `options.parts` is not None."""
 
     node: str
     schema: T.StructType
@@ -58,13 +58,13 @@ class Export:
 
     @property
     def partition_by(self) -> tuple[int, ...]:
-        """The indexes of the columns that become folders."""
+        """The indexes of the columns that name folders."""
         return partition_indexes(self.schema, self.options.partition_by)
 
     def write_spec(
         self, preflight: Preflight, *, dry: bool = False, progress: ProgressTarget | None = None
     ) -> WriteSpec:
-        """What workers need; with `dry` they only report what they would write."""
+        """What workers need; with `dry`, they upload nothing, and report what they would write."""
         options, first_number = self.options, preflight.first_number
         if dry and preflight.existing is not None:
             first_number = int(preflight.existing.manifest["first_number"])
@@ -90,7 +90,7 @@ class Export:
     def pending(
         self, files: Sequence[PendingFile], preflight: Preflight, prefix: Prefix
     ) -> PendingExport:
-        """The commit of these files: what it makes visible, and what it then deletes."""
+        """The commit of these files: its manifest, and the old files that it then deletes."""
         existing = preflight.existing
         kept, stale, in_place = plan_replacement(
             existing, files, keeps_partitions=self._keeps_partitions(existing)
@@ -104,17 +104,17 @@ class Export:
         )
 
     def writes_empty_file(self, preflight: Preflight) -> bool:
-        """Whether an export without rows writes a file: not where partitions stay."""
+        """Whether an export without rows writes a file; not if old partitions stay."""
         return not self._keeps_partitions(preflight.existing)
 
     def check_kept_partitions(self, preflight: Preflight) -> None:
-        """Raises LocationError if partitions that may stay can't be read as the new ones are."""
+        """Raises LocationError if old partitions may stay, but can't be read with the new ones."""
         existing = preflight.existing
         if existing is not None and self._keeps_partitions(existing):
             require_same_reading(existing, self.options.as_config(), schema_of(self.schema))
 
     def _keeps_partitions(self, existing: Existing | None) -> bool:
-        """Whether partitions of an older export stay; one without rows has no partitions."""
+        """Whether partitions of an older export may stay; one without rows has none."""
         options = self.options
         replaces_some = options.on_existing == "overwrite" and bool(options.partition_by)
         has_rows = existing is not None and existing.manifest["meta"]["record_count"] > 0
@@ -128,10 +128,10 @@ def build_manifest(
     first_number: int = 1,
     kept: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """A manifest with Redshift's keys `entries`, `schema` and `meta`, and some of our own.
+    """A manifest with the keys `entries`, `schema` and `meta`, which Redshift reads, and our own.
 
-    `kept` are entries of an older manifest, with the id of the commit that wrote them. Files are
-    numbered from `first_number`, those of the next export from `next_number`.
+    `kept` are entries of an older manifest. Each entry has the id of the commit that wrote it.
+    Files are numbered from `first_number`, those of the next export from `next_number`.
     """
     new = [
         {
@@ -163,7 +163,7 @@ def build_manifest(
 
 
 def checked_frame(spark: SparkSession, node: str, query: str, options: CopyOptions) -> DataFrame:
-    """The query as a DataFrame that can be exported, of which nothing has run yet.
+    """The query as a DataFrame that can be exported; the query is not run.
 
     Raises ConfigError with all problems of its columns and its order.
     """

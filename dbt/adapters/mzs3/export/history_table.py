@@ -1,4 +1,4 @@
-"""The table that has a row for every run of an export."""
+"""The history: a table with a row for every run of an export."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MAX_ERROR = 2000
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run as the table has it, with times that have a time zone; any text is untrusted.
+    """A row of the table; times have a time zone, and any text is untrusted.
 
     `status` is `rows`, `error` or `cancelled` (Materialize's design "Copy to S3", CopyResponse).
     `rows`, `bytes` and `files` are None unless the export was committed. `error` says what failed
-    or was cancelled, or what a committed export has left of the one before, if anything.
+    or was cancelled, or which old files a committed export could not delete.
     """
 
     model: str
@@ -51,13 +51,13 @@ _COLUMNS = pa.schema((each.name, _arrow_type(str(each.type))) for each in fields
 
 
 class History:
-    """The table of runs in a schema, `schema` or `catalog.schema`; creates it if it is missing."""
+    """The history in `schema`, or `catalog.schema`; the table is created if it is missing."""
 
     def __init__(self, spark: SparkSession, schema: str) -> None:
         self._table = RunTable(spark, schema, TABLE, _COLUMNS, "Every run of copy_to_s3")
 
     def append(self, run: RecordedRun) -> None:
-        """Add a run to the table; of its error the first 2000 characters.
+        """Adds a run to the table, with the first 2000 characters of its error.
 
         Raises what Spark raises.
         """

@@ -1,4 +1,4 @@
-"""COPY TO S3 from end to end, which compiled jobs call."""
+"""`copy_to_s3`, the whole export, which compiled jobs call."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ def copy_to_s3(
 ) -> CopyResult:
     """Writes the rows of `query` to S3 atomically: all files become visible, or none.
 
-    The files are a function of the rows, the options and `parts`: the same on any cluster and in
-    any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
-    errors. Once `cancelled` is set, nothing new is begun; a commit that has begun is finished.
-    With `full_refresh`, an overwrite replaces all partitions, not only those with rows.
-    Raises an Mzs3Error that says what is wrong and what, if anything, is left behind.
+    The files depend only on the rows, the options and `parts`, and are the same on any cluster and
+    in any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
+    errors. Once `cancelled` is set, no new step starts; a commit that has begun is finished.
+    With `full_refresh`, an overwrite replaces all partitions, not only those with new rows.
+    Raises an Mzs3Error that says what is wrong and what, if anything, is left in S3.
     """
     parsed = parse_options(node, options, connections)
     connection = connections[parsed.aws_connection]
     cleaning: list[Future[object]] = []
-    # The location is resolved and checked while Spark analyses and plans the query. What a commit
-    # leaves to clean up is cleaned up while the history row is written.
+    # The location is resolved and checked while Spark analyses and plans the query. After the
+    # commit, the clean-up runs while the history row is written.
     with ThreadPoolExecutor(2) as beside:
         located = beside.submit(resolve_location, spark, node, parsed.location, as_of)
         lent = beside.submit(_open_store, connection, parsed.location, located)
@@ -77,7 +77,7 @@ def copy_to_s3(
             try:
                 rows = _plan(export, frame, parts)
             finally:
-                # Report an earlier run that was finished here, also where this one fails.
+                # Reports that an earlier run's commit was completed, even if this run fails.
                 prefix, preflight = prepared.result()
                 if preflight.finished is not None:
                     monitor.note_recovered(preflight.finished)
@@ -88,16 +88,16 @@ def copy_to_s3(
                     result = run.compare_with(preflight.existing)
                 else:
                     result = run.upload_and_commit()
-                    with suppress(RuntimeError):  # as Python ends; the next run does what is left
+                    with suppress(RuntimeError):  # Python is exiting; the next run cleans up
                         cleaning += map(beside.submit, run.clean_ups())
         for work in cleaning:
-            work.exception()  # waits; the export is visible, whatever fails now
+            work.exception()  # waits, and ignores failures, as the export is visible
     lent.result().give_back()
     return result
 
 
 def _open_store(connection: AwsConnection, text: str, located: Future[S3Location]) -> LentStore:
-    """The location's store; opened before the location is evaluated if its text has the bucket."""
+    """The location's store, opened early if the text names the bucket: evaluation takes time."""
     likely = likely_bucket(text)
     lent = lent_store(connection, likely) if likely is not None else None
     location = located.result()
@@ -120,7 +120,7 @@ def _prepare(export: Export, lent: Future[LentStore]) -> tuple[Prefix, Preflight
 
 @dataclass
 class ExportRun:
-    """Uploads and commits the rows of one export; cleans up if that fails."""
+    """Uploads and commits the rows of one export; cleans up after a failure."""
 
     export: Export
     rows: PlannedRows
@@ -132,7 +132,7 @@ class ExportRun:
     commit: Commit | None = None
 
     def upload_and_commit(self) -> CopyResult:
-        """Upload and commit the rows; raises errors whose text is for users."""
+        """Uploads and commits the rows; raises errors whose text is for users."""
         try:
             self._upload()
             self._commit()
@@ -141,26 +141,27 @@ class ExportRun:
             raise CopyError(f"{self.export.node}: {exc}") from exc
         except BaseException as exc:
             left = None
-            # The next run may need the uploads to go on with what is left over.
+            # If leftovers remain, the next run may need the uploads to finish the commit.
             if not (isinstance(exc, CommitError) and exc.leftovers):
                 left = _clean_up(self.prefix, self.preflight.reaper, self.files)
             raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
         return self._note_committed(self.files, self.export.as_of)
 
     def clean_ups(self) -> Iterator[Callable[[], object]]:
-        """What is left to do after the commit; the next run does it if this one can't."""
+        """The work after the commit: frees the location, and aborts uploads of lost task attempts.
+        If it fails, the next run does it."""
         if self.commit is not None:
             yield self.commit.release
             speculative = speculates(self.rows.ordered)
             yield partial(self.preflight.reaper.abort_after_commit, speculative=speculative)
 
     def compare_with(self, existing: Existing) -> CopyResult:
-        """The result of an earlier run, whose files this run would write too; writes nothing."""
+        """Returns the result of an earlier run; raises if this run would write other files."""
         uploads = self._uploads(dry=True)
         uploads.check()
         require_same_files(self.prefix, existing, uploads.files)
         self.monitor.note_already_whole()
-        self.preflight.reaper.abort_stale()  # what the runs before have left open
+        self.preflight.reaper.abort_stale()  # uploads of earlier runs
         return self._note_committed(uploads.files, int(existing.manifest["as_of"]))
 
     def _upload(self) -> None:
@@ -196,8 +197,8 @@ class ExportRun:
         )
         with self.commit as commit:
             commit.claim()
-            # Abort what lost attempts of tasks have left open; what can't be is not reported. Only
-            # under the claim: two runs would else abort each other's uploads, and both fail.
+            # Aborts uploads of lost task attempts; failures are not reported. Only after the claim:
+            # else two runs could abort each other's uploads, and both would fail.
             with ThreadPoolExecutor(1) as beside:
                 stale = beside.submit(preflight.reaper.abort_stale, keep)
                 commit.complete()
@@ -219,9 +220,9 @@ class ExportRun:
 
 
 def _clean_up(prefix: Prefix, reaper: UploadReaper, files: list[PendingFile]) -> str | None:
-    """Abort all uploads of a failed export; None, or what may be left."""
+    """Aborts all uploads of a failed export; returns None, or a text about what may be left."""
     if not files:
-        return reaper.abort_until_idle()  # its tasks may still be ending
+        return reaper.abort_until_idle()  # the job failed, and its tasks may still be running
     problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
     return "; ".join(problems) or reaper.abort_stale()
 
@@ -229,10 +230,10 @@ def _clean_up(prefix: Prefix, reaper: UploadReaper, files: list[PendingFile]) ->
 def _with_remains(
     export: Export, exc: BaseException, left: str | None, cancelled: bool
 ) -> BaseException:
-    """The failure as an error that says what is left behind; interrupts stay as they are."""
+    """The failure as a CopyError that says what is left in S3; interrupts stay unchanged."""
     if not isinstance(exc, Exception):
         return exc
-    # After Ctrl-C, failures other than those that it causes are still shown.
+    # After Ctrl-C, failures of the commit and of executors are still shown.
     stopped = cancelled and not isinstance(exc, CommitError) and executor_error(exc) is None
     ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
     text = f"{export.node}: the export to {export.location.uri} {ended}"

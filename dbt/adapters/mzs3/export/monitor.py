@@ -1,4 +1,4 @@
-"""Reporting an export: events, progress, and its row in the history."""
+"""Reports an export: its events, its progress, and its row in the history."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 _BEGINS_AGAIN: Mapping[RestartReason, str] = {
     "wide rows": f"with batches for wide rows: one has more than {bytes_text(WIDEST)}",
     "equal hashes": "sorted by all columns: different rows have the same hash",
-    # They may differ from those that are in files already.
+    # Recomputed rows may differ from those that are in files already.
     "rows computed anew": "as Spark lost rows while files were written, and computed them anew",
 }
 
 
 class ResumedParts(NamedTuple):
-    """How many of all upload parts were not sent again, and their bytes."""
+    """How many upload parts of `of_parts` were reused from an earlier run, and their bytes."""
 
     parts: int
     of_parts: int
@@ -47,7 +47,7 @@ class ResumedParts(NamedTuple):
 def count_resumed_parts(
     reusable: Mapping[str, Sequence[OpenUpload]], files: Sequence[PendingFile]
 ) -> ResumedParts:
-    """The parts of the files that were in `reusable` uploads, by key, when the run began."""
+    """Counts the parts of the files that were in `reusable` uploads when the run began."""
     sizes = [
         upload.parts[number][1]
         for file in files
@@ -63,9 +63,9 @@ def count_resumed_parts(
 class RunContext:
     """Where an export is reported, and as which model.
 
-    Its history is a table of `schema`, which also has the view of exports that run; without one
-    there is neither. `tell` gets events, from more than one thread. `scrub` takes secrets out of
-    the text of an error.
+    `schema` has the history and the view of running exports; both are left out if it is None.
+    `tell` is called with each event, from more than one thread. `scrub` removes secrets from the
+    text of an error.
     """
 
     schema: str | None = None
@@ -76,10 +76,10 @@ class RunContext:
 
 
 class RunMonitor:
-    """Reports an export from its beginning to its end, however it ends.
+    """Reports an export from its beginning to its end, also if it fails.
 
-    A failure to report never fails the export: an event that can't be delivered is lost; a history
-    or a view of running exports that can't be written is a warning.
+    If reporting fails, the export continues: an event that can't be delivered is lost; if the
+    history or the view of running exports can't be written, a warning is reported.
     """
 
     def __init__(
@@ -113,11 +113,11 @@ class RunMonitor:
         text = f"{self._copy} in {grouped(self._parts, 'part')}"
         self._tell("started", text, {"parts": self._parts, "as_of": self._export.as_of}, "debug")
         if schema := self._context.schema:
-            # Beside the planning of the query.
+            # The history is opened while the query is planned.
             opening = background_thread(self._open_history, schema, name=TABLE)
             try:
                 opening.start()
-            except RuntimeError:  # the machine has no thread to give
+            except RuntimeError:  # no thread can be started
                 self._open_history(schema)
             else:
                 self._opening = opening
@@ -145,9 +145,9 @@ class RunMonitor:
             self._warn("can't be seen", VIEW, exc)
 
     def progress(self) -> Progress:
-        """Reports progress every few seconds while its block runs.
+        """Returns a context manager that reports progress every few seconds.
 
-        Waits until the history is open, as an interrupt in the block would stop that too.
+        Waits until the history is open, as an interrupt in the block would also stop opening it.
         """
         self._wait_for_history()
         spark = self._spark
@@ -155,38 +155,38 @@ class RunMonitor:
         return Progress(self._tell_progress, self._parts, address, lambda: engine.tasks(spark))
 
     def stop_if_cancelled(self) -> None:
-        """Raises CopyError if the user has stopped the run; called before each piece of work."""
+        """Raises CopyError if the user has cancelled the run; called before each step."""
         if self.is_cancelled:
             raise CopyError("the run was cancelled")
 
     def warn(self, warning: str) -> None:
-        """Report something that the export does not depend on."""
+        """Reports a problem that does not fail the export."""
         with contextlib.suppress(Exception):
             self._context.tell(copy_warning(**self._about, warning=warning))
 
     def begin_again(self, reason: RestartReason) -> None:
-        """Report that the query runs once more; raises as `stop_if_cancelled`."""
+        """Reports that the query runs once more; raises as `stop_if_cancelled` does."""
         self.stop_if_cancelled()
         text = f"{self._copy} begins again, {_BEGINS_AGAIN[reason]}"
         self._tell("begins_again", text, {"reason": reason, "limit": WIDEST})
 
     def note_recovered(self, finished: str) -> None:
-        """Report that this run has completed an earlier run's commit."""
+        """Reports that this run has completed an earlier run's commit."""
         self._tell("recovered", finished, {"recovered": finished})
 
     def note_resumed(self, reused: ResumedParts) -> None:
-        """Report the upload parts that an interrupted run had sent."""
+        """Reports the upload parts that an interrupted run had sent."""
         parts = f"{reused.parts:,} of {grouped(reused.of_parts, 'upload part')}"
         text = f"resume: {parts}, {bytes_text(reused.bytes)}, taken over from an earlier run"
         self._tell("resumed", text, {**reused._asdict(), "finished": False})
 
     def note_already_whole(self) -> None:
-        """Report that an earlier run had finished this export."""
+        """Reports that an earlier run had finished this export."""
         text = f"resume: the export in {self._uri} is whole, and the same; nothing is sent"
         self._tell("resumed", text, {**ResumedParts(0, 0, 0)._asdict(), "finished": True})
 
     def note_committed(self, result: CopyResult) -> CopyResult:
-        """Keep the result: the export is visible, even if the run fails later."""
+        """Records the result, which is reported even if the run fails later; returns it."""
         self._result = result
         return result
 
@@ -198,7 +198,7 @@ class RunMonitor:
                 self._running.end()
 
     def _record(self, failure: BaseException | None) -> None:
-        """Report how the run ended, and add its row to the history."""
+        """Reports how the run ended, and adds its row to the history."""
         elapsed, result, export = self._elapsed(), self._result, self._export
         error = self._context.scrub(str(failure)) if failure else ""
         made: dict[str, int | None] = dict.fromkeys(("rows", "bytes", "files"))
@@ -217,7 +217,7 @@ class RunMonitor:
             self._tell("cancelled", f"{self._copy} was cancelled", fields, "debug")
         else:
             status = "error"
-            # dbt shows the error of a model itself.
+            # The event is for debugging only, as dbt shows the error of a model.
             self._tell("failed", f"{self._copy} failed: {error}", fields, "debug")
         self._wait_for_history()
         if self._history is None:
@@ -241,12 +241,12 @@ class RunMonitor:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the user has stopped the run."""
+        """Whether the user has cancelled the run."""
         return self._cancelled is not None and self._cancelled.is_set()
 
     @contextlib.contextmanager
     def _warning(self, failed: str) -> Iterator[None]:
-        """Turns any failure to record the run into a warning."""
+        """Reports any failure of the block, which records the run, as a warning."""
         try:
             yield
         except Exception as exc:  # noqa: BLE001 - the export does not depend on it

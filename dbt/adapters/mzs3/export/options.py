@@ -44,11 +44,11 @@ class CopyOptions:
     properties: ObjectProperties = group(ObjectProperties)
 
     def as_config(self) -> dict[str, Any]:
-        """The options as a model's config spells them, but for the properties of objects."""
+        """The options as in a model's config, without those that do not affect the files."""
         unused = ("single_file",) if self.single_file is None else (*_OF_PARTS, "max_file_size")
         unrecorded = {*unused, *options_of(ObjectProperties)}
         found = {key: value for key, value in as_config(self).items() if key not in unrecorded}
-        # After `on_existing`, as in manifests that there are.
+        # Moves these after `on_existing`: the order of existing manifests.
         own = [key for key in options_of(type(self.format)) if key != "compression"]
         for key in (*_OF_PARTS, "single_file", *own):
             if key in found:
@@ -56,7 +56,7 @@ class CopyOptions:
         return found
 
     def problems(self, given: Mapping[str, Any]) -> Iterator[str]:
-        """What is wrong with the location and the names, and what does not go together."""
+        """The problems of the location and the names, and options that contradict each other."""
         yield from option_problems(given.get("location"))
         if self.single_file is not None:
             if number_of(self.single_file) is not None:
@@ -77,7 +77,7 @@ class CopyOptions:
 def parse_options(
     node: str, config: Mapping[str, Any], connections: Collection[str]
 ) -> CopyOptions:
-    """The options in a model's config, without keys that other parts of dbt read.
+    """Parses the options in a model's config; ignores keys that other parts of dbt read.
 
     Raises ConfigError with every unknown, wrong and contradicting option at once.
     """
@@ -91,7 +91,7 @@ def parse_options(
 
 
 def reader_warnings(options: CopyOptions) -> Iterator[str]:
-    """What some readers of a location make of its names, one text for each name."""
+    """A warning for each name that some readers of the location ignore or misread."""
     effects = {f"partition_by has {name}": _on_folders(name) for name in options.partition_by}
     effects[f"single_file is {options.single_file}"] = _on_file(options.single_file or "")
     for subject, texts in effects.items():

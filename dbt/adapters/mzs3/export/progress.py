@@ -1,4 +1,4 @@
-"""The progress of an export: a thread receives it from workers, and reports it."""
+"""The progress of an export, which a thread receives from workers, and reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BAR = 16
 def background_thread(
     work: Callable[..., None], *arguments: object, name: str
 ) -> threading.Thread:
-    """A daemon thread, not started yet, that has the context of this one and is named after it."""
+    """A daemon thread, not started yet, with this thread's context variables and its name."""
     return threading.Thread(
         target=contextvars.copy_context().run,
         args=(work, *arguments),
@@ -37,9 +37,9 @@ def background_thread(
 class Progress:
     """Reports the progress of an export every EVERY_S seconds while its `with` block runs.
 
-    `address` is `engine.driver_address`, `target` what workers need; it is None if they can't
-    reach this process: then `tasks` counts the tasks that Spark has run, and all. No method
-    raises; the block's end closes the thread and its sockets.
+    `address` is the result of `engine.driver_address`. Workers report to `target`; if it is None,
+    they can't reach this process, and progress is `tasks`: how many tasks Spark has run, and how
+    many there are. No method raises; the end of the block stops the thread.
     """
 
     def __init__(
@@ -58,15 +58,15 @@ class Progress:
         self.target: ProgressTarget | None = None
 
     def note_committing(self) -> None:
-        """Note that all files are uploaded, and the commit begins."""
+        """Reports the phase `committing` from now on: all files are uploaded."""
         self._committing = True
 
     def begin_again(self) -> None:
-        """Note that nothing of what was uploaded is kept."""
+        """Resets the totals, as all parts are uploaded again."""
         self._totals.begin_again()
 
     def __enter__(self) -> Progress:
-        # Where the machine has no socket or thread to give, an export reports no progress.
+        # If no socket or thread can be created, the export reports no progress.
         with contextlib.suppress(OSError, RuntimeError):
             selector = self._open.enter_context(selectors.DefaultSelector())
             listener = self._listen()
@@ -76,8 +76,8 @@ class Progress:
             selector.register(woken, selectors.EVENT_READ, None)
             thread = background_thread(self._run, selector, name="progress")
             thread.start()
-            # Called first, in reverse order: a byte ends the thread, as a forked process may keep
-            # the socket open.
+            # At exit, callbacks run in reverse order: the byte ends the thread, which is joined
+            # then. Closing the socket would not do: a forked process may keep it open.
             self._open.callback(thread.join)
             self._open.callback(wake.send, b".")
         return self
@@ -86,7 +86,7 @@ class Progress:
         self._open.close()
 
     def _listen(self) -> socket.socket | None:
-        """A socket on the driver's address, or None if there can't be one."""
+        """Opens a socket on the driver's address, and sets `target`; None if that fails."""
         if self._address is None:
             return None
         host, bind = self._address
@@ -125,11 +125,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The progress at a moment; with counts of tasks alone where workers can't reach the driver.
+    """The progress at a moment; only counts of tasks if workers can't reach the driver.
 
     `phase` is `computing` until a part reports, `writing` until the last file is uploaded, then
-    `committing`; `running` where there are no other counts than of tasks. Parts without rows never
-    report. `bytes_per_second` is the mean since the first part reported.
+    `committing`; `running` if there are only counts of tasks. Parts without rows do not report.
+    `bytes_per_second` is the mean since the first report.
     """
 
     phase: str
@@ -142,7 +142,7 @@ class Snapshot:
     tasks: int | None = None
 
     def text(self, elapsed: float) -> str:
-        """The text of the log after so many seconds."""
+        """The text for the log, `elapsed` seconds after the start."""
         counts = {
             "computing": "Spark is computing the rows, no part has reported yet",
             "committing": "all files are uploaded and being committed",
@@ -158,7 +158,7 @@ class Snapshot:
 
     @property
     def bar(self) -> str:
-        """The share of parts that are done, for a terminal; empty in all phases but `writing`."""
+        """A progress bar for a terminal: the share of finished parts; empty unless `writing`."""
         full = _BAR * (self.parts_done or 0) // self.parts
         return f"[{'#' * full}{'-' * (_BAR - full)}] " if self.phase == "writing" else ""
 
@@ -172,7 +172,7 @@ class _Part:
 
 
 class ProgressTotals:
-    """The latest message of each of `parts`; anything else that arrives is ignored."""
+    """The latest message about each part; other datagrams are ignored."""
 
     def __init__(self, token: str, parts: int) -> None:
         self.token = token
@@ -181,8 +181,8 @@ class ProgressTotals:
         self._latest: dict[int, _Part] = {}
 
     def accept(self, datagram: bytes) -> None:
-        """Add a worker's message; one of a new attempt replaces those of an earlier one."""
-        if self.token.encode() not in datagram:  # cheap, for datagrams that are not a task's
+        """Records a worker's message; it replaces earlier ones, also of other task attempts."""
+        if self.token.encode() not in datagram:  # a cheap test, before parsing the JSON
             return
         try:
             message = json.loads(datagram)
@@ -198,7 +198,7 @@ class ProgressTotals:
         if part >= self.parts:
             return
         before = self._latest.get(part)
-        # Datagrams may overtake each other; within an attempt, counts only grow.
+        # Datagrams may arrive in another order; within a task attempt, counts only grow.
         same = before is not None and before.attempt == latest.attempt
         if before and same and (before.done or before.rows > latest.rows):
             return
@@ -207,11 +207,11 @@ class ProgressTotals:
             self._began = time.monotonic()
 
     def begin_again(self) -> None:
-        """Forget all messages, as all parts are written anew; from any thread.
+        """Forgets all messages, as all parts are written again; thread-safe.
 
-        Late messages of earlier tasks count until their part is written again.
+        Late messages of the earlier tasks are counted until their part reports again.
         """
-        self._latest = {}  # not cleared: another thread may be adding it up
+        self._latest = {}  # not `clear()`: another thread may be reading it
         self._began = None
 
     def snapshot(self) -> Snapshot:

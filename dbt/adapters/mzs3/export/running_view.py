@@ -1,8 +1,8 @@
-"""The view of the exports that run now.
+"""The view of the exports that are running.
 
-The view's text holds their rows as literals, and each export writes its own into it. So a reader
-can't meet files that vanish, and neither reading nor writing needs executors, all of which may be
-at work for an export.
+Its rows are literals in the view's query, which each export rewrites to change its own row. Unlike
+with a table, readers can't fail because of deleted files, and neither reading nor writing needs
+executors, which may all be busy with an export.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 VIEW = "mzs3_copies_running"
 
 EVERY_S = 10.0
-"""How often an export writes its row, for the first time after as long."""
+"""The interval at which an export writes its row; the first time is one interval after the start."""
 DEAD_S = 60.0
-"""How old the row of an export is that the view calls dead."""
+"""The view shows an export as dead if its row was not updated for this long."""
 _SHOWN_S = 24 * 3600.0
-"""How old a row is that the view no longer shows."""
+"""The view does not show rows that were not updated for this long."""
 _REMOVALS = 3
 
 
 @dataclass(frozen=True)
 class RunningCopy:
-    """An export as the view has it; times are ms since the epoch, by the clock of Spark's driver.
+    """A row of the view; times are ms since the epoch, by the clock of Spark's driver.
 
     In the view, each field of `progress` is a column.
     """
@@ -54,7 +54,7 @@ class RunningCopy:
     invocation_id: str
 
     def is_dead_beside(self, later: RunningCopy) -> bool:
-        """Whether the export is dead, and the later one is of the same model."""
+        """Whether this export was dead when `later`, one of the same model, was updated."""
         silent = later.updated - self.updated
         return self.model == later.model and silent > DEAD_S * 1000
 
@@ -68,16 +68,16 @@ _COLUMNS = {
 
 
 class RunningView:
-    """The view of a schema, which may be in a catalog: `catalog.schema`."""
+    """The view in `schema`, or `catalog.schema`."""
 
     def __init__(self, spark: SparkSession, schema: str) -> None:
         self._spark = spark
         self.name = qualified_name(schema, VIEW)
 
     def read(self) -> list[RunningCopy] | None:
-        """The rows that the view shows, which the next write keeps; None if there is no view.
+        """The rows that the view shows; None if there is no view.
 
-        Raises what Spark raises, and SparkJobError if something else has the name.
+        Raises what Spark raises, and SparkJobError if another relation has the name.
         """
         columns = ", ".join(
             f"unix_millis({name}) AS {name}" if name in _MOMENTS else quote_identifier(name)
@@ -103,25 +103,25 @@ class RunningView:
         return copies
 
     def write(self, copies: Iterable[RunningCopy]) -> None:
-        """Replace the view's rows by these, atomically; raises what Spark raises."""
+        """Replaces the view's rows with these, atomically; raises what Spark raises."""
         change_view(self._spark, self.name, view_text(copies), "", {})
 
     def make(self, copies: Iterable[RunningCopy]) -> None:
-        """Create the view with these rows, unless it exists by now; raises as `write` does."""
+        """Creates the view with these rows, unless it exists; raises what Spark raises."""
         self._spark.sql(
             f"CREATE VIEW IF NOT EXISTS {self.name} "
             f"COMMENT 'Runs of copy_to_s3 that have not ended (dbt-mzs3)' AS {view_text(copies)}"
         )
 
     def now(self) -> float:
-        """What the clock of Spark's driver says, in s since the epoch."""
-        # From a literal row, so that Spark's optimizer has the answer.
+        """The time of the clock of Spark's driver, in s since the epoch."""
+        # With a literal row, Spark's optimizer evaluates the query; no job runs.
         [row] = self._spark.sql("SELECT unix_millis(now()) FROM VALUES (0)").collect()
         return float(row[0] / 1000)
 
 
 def view_text(copies: Iterable[RunningCopy]) -> str:
-    """The query of a view with these rows, and the state of each at the time of asking."""
+    """The query of a view with these rows; it computes their `state` when the view is read."""
     columns = {
         name: f"CAST({quote_identifier(name)} AS {kind})" for name, kind in _COLUMNS.items()
     }
@@ -132,7 +132,7 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
         f"{value} AS {quote_identifier(name)}"
         for name, value in {**columns, "state": state}.items()
     )
-    # VALUES has one row at least.
+    # VALUES needs at least one row: this one, of NULLs, is filtered out by `visible`.
     rows = [
         {**vars(copy), **vars(copy.progress)}
         for copy in sorted(copies, key=attrgetter("started", "run"))
@@ -149,8 +149,8 @@ def _literal(value: str | float | None) -> str:
     return text_sql(value) if isinstance(value, str) else repr(value)
 
 
-# Threads of this process take turns. Of two processes that read and then write the view at the
-# same moment, the second undoes what the first wrote, until the first writes or checks again.
+# Threads of this process take turns. If two processes read and then write the view at the same
+# time, the later write undoes the other, until the other process writes or checks again.
 _locks: dict[str, threading.Lock] = {}
 
 
@@ -158,7 +158,7 @@ class RunningEntry:
     """Keeps the row of one export in the view, from `begin` to `end`.
 
     `about` are the columns `model`, `location` and `invocation_id`. An export that ends within
-    EVERY_S runs no query for this. No method raises: the first failure goes to `warn`.
+    EVERY_S does not use the view. No method raises: `warn` is called with the first failure.
     """
 
     def __init__(
@@ -181,16 +181,16 @@ class RunningEntry:
         self._thread = background_thread(self._keep_writing, name=VIEW)
 
     def begin(self) -> None:
-        """Start to write the row every EVERY_S."""
-        with contextlib.suppress(RuntimeError):  # the machine has no thread to give
+        """Starts a thread that writes the row every EVERY_S."""
+        with contextlib.suppress(RuntimeError):  # no thread can be started
             self._thread.start()
 
     def note(self, progress: Snapshot) -> None:
-        """Set what the next row says; from any thread."""
+        """Sets the progress for the next write; thread-safe."""
         self._progress = progress
 
     def end(self) -> None:
-        """Remove the row, if there is one."""
+        """Removes the row, if it was written."""
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -215,7 +215,7 @@ class RunningEntry:
         )
         with self._lock:
             rows = self._view.read()
-            self._has_written = True  # a statement that fails may take effect, too
+            self._has_written = True  # set before: a statement that fails may take effect, too
             if rows is None:
                 self._view.make([me])
                 return

@@ -1,4 +1,4 @@
-"""Compares every object that a manifest names with what the manifest says about it."""
+"""Compares every object that a manifest names with its entry in the manifest."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Verification:
-    """The result; the totals are the manifest's, and right if there are no problems.
+    """The result. The totals are those of the manifest's entries.
 
-    `problems` are lines, each of one object; `unlisted` are the URIs of objects that are not in
-    the export, but that readers of the whole location would read too.
+    `problems` are lines, each about one object; `unlisted` are the URIs of objects that are not in
+    the export, but that readers of the whole location would also read.
     """
 
     uri: str
@@ -66,20 +66,20 @@ class Verification:
 def verify_copy(
     connections: Mapping[str, AwsConnection], name: str, location: str | None
 ) -> Verification:
-    """Compares the export at `location`, a literal `s3://…`, which may be its manifest's URI.
+    """Verifies the export at `location`, a literal `s3://…`, which may be its manifest's URI.
 
-    Raises ConfigError for an unknown connection or a malformed location, both at once;
-    LocationError if there is no manifest of ours, and S3Error if it can't be read.
+    Raises ConfigError with the problems of connection and location, LocationError if there is no
+    manifest that dbt-mzs3 wrote, and S3Error if it can't be read.
     """
     connection, named = named_target("verify_copy", connections, name, location)
     above, _, last = named.prefix.rstrip("/").rpartition("/")
-    if last == MANIFEST:  # as a run's response names it
+    if last == MANIFEST:  # the URI in a run's response
         named = replace(named, prefix=f"{above}/" if above else "")
     return verify(Prefix(open_store(connection, named), named))
 
 
 def verify(prefix: Prefix) -> Verification:
-    """As `verify_copy`; each object is read once, streamed, some at a time."""
+    """Verifies the export at the prefix; streams each object once, several at a time."""
     uri = f"{prefix.uri}{MANIFEST}"
     existing = _export_at(prefix, uri)
     entries = _entries(uri, existing)
@@ -93,7 +93,7 @@ def verify(prefix: Prefix) -> Verification:
         return [f"{prefix.uri}{entry.name}: {problem}" for problem in found]
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        # Once this is interrupted, or a check raises, `map` cancels what has not begun.
+        # After an interrupt, or if a check raises, `map` cancels the checks that have not begun.
         problems = [problem for found in pool.map(check, entries) for problem in found]
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         etag = prefix.etag(prefix.key(MANIFEST))
@@ -130,7 +130,7 @@ def _export_at(prefix: Prefix, uri: str) -> Existing:
 
 
 def _is_closed(prefix: Prefix) -> bool:
-    """Whether the last commit at the location has ended, without an export."""
+    """Whether the intent at the location is closed, or was removed; False if it can't be read."""
     with contextlib.suppress(ValueError, StoreError):
         version = read_intent(prefix)
         return version is None or version.intent.state == "closed"
@@ -138,7 +138,7 @@ def _is_closed(prefix: Prefix) -> bool:
 
 
 def _entries(uri: str, existing: Existing) -> list[Entry]:
-    """What the manifest at `uri` says of its files."""
+    """Parses the entries of the manifest at `uri`; raises LocationError."""
     try:
         options = existing.manifest.get("options", {})
         problems: list[str] = []
@@ -149,7 +149,7 @@ def _entries(uri: str, existing: Existing) -> list[Entry]:
         return [
             Entry(
                 name,
-                # By its name: partitions that an overwrite has kept may be compressed otherwise.
+                # `of_file` derives the compression from the name: kept partitions may differ.
                 written if name == options.get("single_file") else written.of_file(name),
                 int(entry["meta"]["content_length"]),
                 int(entry["meta"]["record_count"]),
@@ -166,7 +166,7 @@ def _entries(uri: str, existing: Existing) -> list[Entry]:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file as the manifest describes it; `name` is relative to the location."""
+    """A file's entry in the manifest; `name` is relative to the location."""
 
     name: str
     format: ExportFormat
@@ -176,7 +176,7 @@ class Entry:
 
 
 def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> Iterator[str]:
-    """The problems of an object; a failed request is one."""
+    """The problems of an object; a failed request is also a problem."""
     if listed is None:
         yield f"expected {entry.bytes} bytes, {entry.rows} rows; found no object"
         return
@@ -201,7 +201,7 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
 
 
 class Content(NamedTuple):
-    """What an object holds; if its rows can't be counted they are None, and `problem` says why."""
+    """An object's hash and number of rows; if that is None, `problem` says why."""
 
     sha256: str
     rows: int | None
@@ -209,7 +209,7 @@ class Content(NamedTuple):
 
 
 def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
-    """What the object holds, read once, in chunks; raises what requests for it raise."""
+    """Hashes the object and counts its rows, reading it once, in chunks; raises StoreError."""
     rows = problem = None
     try:
         rows = file_format.count_rows(pa.PythonFile(file, mode="r"))
@@ -221,7 +221,7 @@ def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
 
 
 class ObjectFile(RandomAccessFile):
-    """The version of an object that was listed, as a file: one GET per stretch read in order.
+    """The listed version of an object as a file; each range that is read in order takes one GET.
 
     Raises what ObjectStream raises.
     """
@@ -234,14 +234,14 @@ class ObjectFile(RandomAccessFile):
         self._hashed = 0
 
     def sha256(self) -> str:
-        """The hash of the whole object; fetches what was not yet read in order."""
+        """The hash of the whole object; fetches the bytes that were not read in order yet."""
         self.seek(self._hashed)
         while self.read(CHUNK_BYTES):
             pass
         return self._hash.hexdigest()
 
     def close(self) -> None:
-        """Give the connection back; the next read opens another."""
+        """Returns the connection to the pool; the next read opens another."""
         self._stream.close()
 
     def _stretch(self, start: int, end: int) -> bytes:

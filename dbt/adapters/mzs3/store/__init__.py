@@ -1,1 +1,1 @@
-"""The store: connections to it, its clients, objects, uploads, listings, and what fails."""
+"""The object store: connections, clients, requests for objects and uploads, and their errors."""

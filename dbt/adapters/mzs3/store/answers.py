@@ -1,4 +1,4 @@
-"""Turns what boto3 raises for a request to AWS, or to a store like it, into StoreError."""
+"""Turns the exceptions of boto3 into StoreError."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from dbt.adapters.mzs3.store.failures import (
 )
 
 ATTEMPTS = "attempts"
-"""The key, in the `kwargs` of an exception without an answer, of how many attempts failed."""
+"""A key that `client.py` adds to the `kwargs` of a botocore exception: the number of attempts."""
 
-# No transport raises these: our code, or an installation without boto3, is wrong.
+# These are defects of our code, or of the installation, and not failed requests.
 _MISTAKES = (ImportError, NameError, TypeError)
 
 
 @contextlib.contextmanager
 def answers() -> Iterator[None]:
-    """Raises failures of the block as StoreError; it holds only calls of boto3, and what reads its
-    answers.
+    """Raises failed requests of the block as StoreError. The block may only call boto3 and read
+    its responses.
 
-    boto3 lets through what urllib3, ssl or the socket raise while a body is read, also the body of
-    a refusal, and what s3transfer raises.
+    boto3 does not wrap exceptions of urllib3, ssl or sockets while a body is read, also that of an
+    error response, nor those of s3transfer.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def answers() -> Iterator[None]:
 
 
 def store_error(exc: Exception) -> StoreError:
-    """The meaning of an exception of boto3, or of a library that it calls."""
+    """The StoreError for an exception of boto3, or of a library that boto3 calls."""
     if isinstance(exc, ClientError):
         return refusal(exc.response, exc.operation_name)
     name, text = type(exc).__name__, " ".join(str(exc).split())
@@ -65,7 +65,7 @@ def store_error(exc: Exception) -> StoreError:
 
 
 def refusal(answer: Mapping[str, Any], operation: str) -> StoreError:
-    """The meaning of an answer that has an `Error`."""
+    """The StoreError for a response that has an `Error`."""
     error, about = answer.get("Error", {}), answer.get("ResponseMetadata", {})
     code = str(error.get("Code", "Unknown"))
     said = str(error.get("Message", "")).strip() or "no message"
@@ -82,7 +82,7 @@ def refusal(answer: Mapping[str, Any], operation: str) -> StoreError:
 
 
 def time_of(answer: Mapping[str, Any]) -> int | None:
-    """The Date header of an answer in ms since the epoch, or None."""
+    """The Date header of a response in ms since the epoch, or None."""
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     try:
         return int(parsedate_to_datetime(headers["date"]).timestamp() * 1000)

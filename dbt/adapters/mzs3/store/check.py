@@ -34,15 +34,15 @@ from dbt.adapters.mzs3.store.store import Store
 PREFIX = "_mzs3_check-"
 """The beginning of the name of the object that the checks write and delete."""
 CONNECT_TIMEOUT_S = 5
-# Somebody waits for the answer.
+# Few, as a user is waiting.
 MAX_ATTEMPTS = 2
 
 
 def check_connection(connection: AwsConnection) -> str:
-    """The ARN as which the connection signs, where the store has STS, and the endpoint.
+    """Checks that the connection works; returns its ARN, if the store has STS, and its endpoint.
 
-    S3 is asked for the list of buckets; AccessDenied is an answer too. Raises S3Error, which says
-    what failed and what to look at.
+    Sends ListBuckets to S3; AccessDenied also shows that the connection works. Raises S3Error,
+    which says what failed and what to check.
     """
     where = f"aws_connections.{connection.name}"
     endpoint = connection.endpoint or "AWS"
@@ -67,7 +67,7 @@ def check_connection(connection: AwsConnection) -> str:
 
 
 def _require_endpoint(connection: AwsConnection) -> None:
-    """Raises S3Error at once where nothing listens: boto3 would retry for a while."""
+    """Raises S3Error at once if no server listens at the endpoint; boto3 would retry first."""
     parts = urlsplit(connection.endpoint or "")
     if not parts.hostname or parts.scheme in getproxies():
         return
@@ -82,11 +82,11 @@ def _require_endpoint(connection: AwsConnection) -> None:
 
 
 def check_permissions(connection: AwsConnection, location: S3Location) -> list[Check]:
-    """A check of each permission, made below `location` and cleaned up.
+    """Tests each permission below `location`, and removes the objects and uploads of the tests.
 
-    An upload that may be opened but not aborted stays, and its check names it. A bucket with
-    versions keeps that of the deleted object, of 0 bytes. Raises S3Error of one line for a failure
-    of all requests, as for a bucket that does not exist.
+    If an upload can't be aborted, it stays, and the Check names it. In a bucket with versioning,
+    a version of the deleted object stays, of 0 bytes. Raises S3Error, with one line, if all
+    requests would fail in the same way, as for a bucket that does not exist.
     """
     _require_endpoint(connection)
     store = S3Store(s3_client(connection, max_attempts=MAX_ATTEMPTS), location.bucket)
@@ -105,10 +105,10 @@ def _of_uploads(check: Callable[..., Check], store: Store, key: str, uri: str) -
     opened: list[str] = []
 
     def abort_lost() -> None:
-        """Lists uploads, and aborts ours whose answer was lost."""
+        """Lists uploads, and aborts those of our key that an attempt without a response opened."""
         for lost in store.uploads(key):
             if lost.key == key:
-                with contextlib.suppress(StoreError):  # another check tells
+                with contextlib.suppress(StoreError):  # the check of ABORT reports this
                     store.abort(key, lost.id)
 
     opening = check(OPEN, lambda: opened.append(store.open_upload(key, {}).id))
@@ -117,7 +117,7 @@ def _of_uploads(check: Callable[..., Check], store: Store, key: str, uri: str) -
         stays = f". An empty upload of {uri} stays open: {upload_id}"
         of_upload = [
             check(LIST_PARTS, partial(store.parts, key, upload_id)),
-            # It is gone where a first request, whose answer was lost, has aborted it.
+            # The upload is gone if an earlier attempt, whose response was lost, has aborted it.
             check(ABORT, partial(store.abort, key, upload_id), stays, fine=MissingUploadError),
         ]
     else:
@@ -132,13 +132,13 @@ def _of_object(
     def fetch() -> None:
         store.get(key).body.read()
 
-    # First, so that no object is written that can't be deleted again.
+    # DELETE is tested first, so that no object is written that can't be deleted again.
     delete_object = partial(store.delete, key)
     delete = check(DELETE, delete_object)
     if delete.problem is None:
         write = partial(on_condition, partial(store.put, key, b"", {}), if_absent=True)
-        # With a condition, as a bucket's policy may demand one. The store refuses it after a first
-        # request whose answer was lost.
+        # With a condition, as a bucket policy may require one. PreconditionFailed is fine: an
+        # earlier attempt, whose response was lost, has written the object.
         put = check(PUT, write, fine=PreconditionFailedError)
     else:
         put = Check(PUT, "as what it writes could not be deleted", tried=False)
@@ -181,7 +181,7 @@ def _checked(
 
 @dataclass(frozen=True)
 class Permission:
-    """A permission; without the `essential` ones no export or ingestion works at all."""
+    """A permission. If it is `essential`, no export or ingestion works without it."""
 
     action: str
     permission: str
@@ -232,7 +232,7 @@ DELETE = Permission(
 
 @dataclass(frozen=True)
 class Check:
-    """A permission, whether it was `tried`, and what failed and what it is needed for."""
+    """A permission's result: `problem` says what failed, or why the permission was not `tried`."""
 
     need: Permission
     problem: str | None = None
@@ -251,5 +251,5 @@ class Check:
 
     @property
     def stops_all(self) -> bool:
-        """Whether each export, or ingestion, would fail."""
+        """Whether every export or ingestion would fail."""
         return self.need.essential and self.tried and self.problem is not None

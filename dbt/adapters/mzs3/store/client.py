@@ -41,8 +41,8 @@ OTHER_MAX_ATTEMPTS = 5  # of STS and SQS
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
     """A new S3 client, for one task and all its threads.
 
-    Each request is tried `max_attempts` times in all: by default that outlasts about 10 s without
-    S3, and a minute of throttling. Raises S3Error as `open_store` does.
+    Each request has at most `max_attempts` attempts: by default, requests survive about 10 s
+    without S3, and a minute of throttling. Raises S3Error as `open_store` does.
     """
     client: S3Client = aws_client(
         connection,
@@ -50,7 +50,7 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
         max_attempts=max_attempts,
         s3={"addressing_style": connection.addressing_style},
         max_pool_connections=16,
-        # Stores other than AWS do not all know the newer default checksums.
+        # Some other stores do not support the newer default checksums.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
@@ -63,10 +63,10 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
 
 
 def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
-    """Gives every request its `max_attempts`, however many others of the client fail.
+    """Makes requests retry even if botocore's retry quota is used up, up to `max_attempts`.
 
-    botocore gives the retries of a client a quota, which 16 concurrent requests use up in a second
-    without S3. The work of hours is worth more patience.
+    All requests of a client share that quota: 16 concurrent requests use it up in a second without
+    S3, which would end work that has run for hours.
     """
 
     def wait(attempts: int, response: Any, caught_exception: Any, **_: Any) -> float | None:
@@ -81,18 +81,18 @@ def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
             return None
         return random.random() * min(2.0 ** (attempts - 1), _LONGEST_WAIT_S)  # noqa: S311
 
-    # botocore takes the first answer, so that this one counts where its own handler says no.
+    # botocore uses the first handler's result that is not None: this one, if its own returns None.
     register: Any = client.meta.events.register_last
     register("needs-retry.s3", wait)
 
 
 def _send_md5(params: Any, **_: Any) -> None:
-    """Some operations need a checksum, and not all stores know boto3's newer ones."""
+    """Adds an MD5 to requests that need a checksum; some stores lack boto3's newer checksums."""
     params["headers"]["Content-MD5"] = content_md5(params["body"])
 
 
 def content_md5(body: bytes) -> str:
-    """The header Content-MD5 of a body."""
+    """The value of the header Content-MD5 for a body."""
     return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
 
 
@@ -128,8 +128,8 @@ def aws_client(
 
 
 def _client(session: boto3.Session, service: str, **given: Any) -> Any:
-    """A client. Raises S3Error if its endpoint, which its errors quote, is more than an address,
-    and so may have a password in it."""
+    """Creates a client. Raises S3Error if its endpoint, which boto3's errors quote, has more than
+    an address, such as a password."""
     create: Any = session.client
     wrong = S3Error(
         f"the endpoint of {service} that AWS_ENDPOINT_URL and its like in the environment, or "
@@ -150,7 +150,7 @@ def _client(session: boto3.Session, service: str, **given: Any) -> Any:
 
 def _config(max_attempts: int, **of_service: Any) -> Config:
     return Config(
-        # Throttling, 5xx and broken connections, with back-off and jitter.
+        # Retries throttling, 5xx and broken connections, by exponential backoff with jitter.
         retries={"mode": "standard", "total_max_attempts": max_attempts},
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=READ_TIMEOUT_S,
@@ -159,8 +159,8 @@ def _config(max_attempts: int, **of_service: Any) -> Config:
 
 
 def _session(connection: AwsConnection) -> boto3.Session:
-    # Each client has its own session, as threads may not share one while they create clients, and
-    # a lock could not travel to executors.
+    # Each client has its own session: creating clients from one session is not thread-safe, and a
+    # lock for that can't be pickled with the code of executors.
     inner = _botocore_session()
     base = boto3.Session(
         aws_access_key_id=connection.access_key_id,
@@ -175,11 +175,11 @@ def _session(connection: AwsConnection) -> boto3.Session:
 
 
 def _botocore_session() -> Any:
-    """A new session; all share the descriptions of services, which are slow to read."""
+    """A new session. All sessions share the descriptions of services, which are slow to load."""
     session: Any = BotocoreSession()
     first = session.get_component("data_loader")
     shared = worker_state().setdefault("loader", first)
-    loader = copy.copy(shared)  # with the same cache of what was read
+    loader = copy.copy(shared)  # shares the cache
     loader._search_paths = list(shared.search_paths)  # each boto3.Session adds to these
     session.register_component("data_loader", loader)
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_instant)
@@ -187,7 +187,7 @@ def _botocore_session() -> Any:
 
 
 def _instant(value: Any) -> datetime:
-    """Parses a timestamp, the usual formats fast: a page of a listing has a thousand."""
+    """Parses a timestamp; fast for the usual formats, as a page of a listing has a thousand."""
     with suppress(ValueError):
         if isinstance(value, str) and value.endswith("Z") and "T" in value:
             return datetime.fromisoformat(f"{value[:-1]}+00:00")
@@ -198,8 +198,8 @@ def _instant(value: Any) -> datetime:
 
 
 def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
-    """A session with credentials of the role, which the first request assumes. They are renewed
-    before they end; in their last 10 minutes, a refusal makes requests raise RoleError."""
+    """A session with credentials of the role, which is assumed by the first request. They are
+    renewed before they expire; requests raise RoleError if that fails in the last 10 minutes."""
     source: Any = base.get_credentials()
     if source is None:
         raise NoCredentialsError

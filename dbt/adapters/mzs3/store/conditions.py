@@ -1,4 +1,4 @@
-"""Whether a store obeys conditional requests: tried before anything depends on that."""
+"""Tests whether a store supports conditional writes and deletes, before these are relied on."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _ETAG_OF_NONE = '"0"'
 
 @dataclass(frozen=True)
 class Conditions:
-    """Whether a PUT with `If-None-Match: *` replaces nothing (`creates`), and one with `If-Match`
-    that ETag only (`replaces`)."""
+    """The conditional writes that a store supports: `If-None-Match: *`, which replaces no object
+    (`creates`), and `If-Match`, which replaces only an object with that ETag (`replaces`)."""
 
     creates: bool
     replaces: bool
@@ -41,20 +41,20 @@ _trying: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lo
 
 
 def store_conditions(prefix: Prefix) -> Conditions:
-    """The conditional writes that work in the prefix's bucket, tried once per process.
+    """The conditional writes that work in the prefix's bucket; tested once per process.
 
-    No object is left there. Where deleting is denied, none is made: a PUT that must be refused
-    tests `If-Match`, and `creates` is assumed to be the same. Raises S3Error for other refusals.
+    No object is left there. If deleting is denied, none is written: a PUT that must be refused
+    tests `If-Match`, and `creates` is assumed to be the same. Raises S3Error for other failures.
     """
     needs = f"{prefix.permissions} and s3:GetObject"
     with explained(f"trying conditional writes at {prefix.uri}", needs):
-        return _try_once("PUT", prefix, partial(_heeded_conditions, prefix))
+        return _try_once("PUT", prefix, partial(_supported_conditions, prefix))
 
 
 def compares_before_deleting(prefix: Prefix) -> bool:
-    """Whether a DELETE with `If-Match` is atomic; False where that is denied, or not answered.
+    """Whether a DELETE with `If-Match` is atomic; False if the test is denied or fails.
 
-    Tried once per process, without an object: such a store refuses to delete a missing one.
+    Tested once per process, by deleting a missing object: stores with atomic deletes refuse that.
     """
     key = prefix.key(probe_name())
     try:
@@ -64,26 +64,26 @@ def compares_before_deleting(prefix: Prefix) -> bool:
 
 
 def seen_comparing(prefix: Prefix) -> bool | None:
-    """The last `note_comparing` for the prefix's bucket in this process, if any."""
+    """The last `note_comparing` for the prefix's bucket in this process; None if there is none."""
     compares: bool | None = _known.get(("intent", prefix.store.place))
     return compares
 
 
 def note_comparing(prefix: Prefix, compares: bool) -> None:
-    """Remember whether a PUT to the prefix's bucket obeyed its condition."""
+    """Records for this process whether PUTs to the prefix's bucket obey their conditions."""
     _known["intent", prefix.store.place] = compares
 
 
 def heeds_conditional_delete(prefix: Prefix) -> bool:
-    """Whether a DELETE with the `If-Match` of another ETag keeps the object, as Amazon S3 does;
-    tried once per process, if need be with an object of one byte that no source takes.
+    """Whether a DELETE with the `If-Match` of another ETag keeps the object, as on Amazon S3.
 
-    It need not be atomic, unlike that of `compares_before_deleting`. Raises S3Error, which names
-    the permissions.
+    Tested once per process, if necessary with an object of one byte that sources ignore. Unlike
+    for `compares_before_deleting`, the DELETE need not be atomic. Raises S3Error, which names the
+    permissions.
     """
     if prefix.store.traits.heeds_conditions:
         return True
-    # Sources ignore objects whose last part is this, exports and Spark those with this first part.
+    # Sources ignore objects with this last part of a key, exports and Spark those with this first.
     name = f"{probe_name()}/_committing.json"
     doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
     with explained(doing, "s3:PutObject and s3:DeleteObject"):
@@ -91,7 +91,7 @@ def heeds_conditional_delete(prefix: Prefix) -> bool:
 
 
 def _try_once(what: str, prefix: Prefix, trial: Callable[[], _Result]) -> _Result:
-    """The result of the trial in the prefix's bucket, now or earlier in this process."""
+    """Runs the trial once per bucket and process; returns its result."""
     key = what, prefix.store.place
     with _trying[key]:
         if key not in _known:
@@ -101,8 +101,8 @@ def _try_once(what: str, prefix: Prefix, trial: Callable[[], _Result]) -> _Resul
 
 
 def _try(request: Callable[..., object], *arguments: Any, **condition: Any) -> str | None:
-    """Makes the request; returns why the store has not done it: `refused`, `missing`, `unknown`
-    for a condition that it does not know, or None if it has."""
+    """Sends the request; returns None after success, or why it failed: `refused`, `missing`, or
+    `unknown` if the store does not support the condition."""
     try:
         request(*arguments, **condition)
     except (PreconditionFailedError, ConflictError):
@@ -114,7 +114,7 @@ def _try(request: Callable[..., object], *arguments: Any, **condition: Any) -> s
     return None
 
 
-def _heeded_conditions(prefix: Prefix) -> Conditions:
+def _supported_conditions(prefix: Prefix) -> Conditions:
     name = probe_name()
     key, write = prefix.key(name), partial(_try, prefix.write, name)
     try:
@@ -124,7 +124,7 @@ def _heeded_conditions(prefix: Prefix) -> Conditions:
         return Conditions(creates=heeds, replaces=heeds)
     try:
         write(b"1", if_absent=True)
-        if prefix.find(key) is None:  # the store refuses even the first write
+        if prefix.find(key) is None:  # the store refuses all writes with a condition
             return Conditions(creates=False, replaces=False)
         creates = write(b"2", if_absent=True) is not None
         spares = write(b"3", if_version=_ETAG_OF_NONE) is not None
@@ -136,12 +136,12 @@ def _heeded_conditions(prefix: Prefix) -> Conditions:
 
 
 def _keeps_other(prefix: Prefix, key: str) -> bool:
-    """Whether a DELETE with another ETag than the object's, which need not exist, is not done."""
+    """Whether the store refuses a DELETE with a wrong ETag; the object need not exist."""
     return _try(prefix.delete, key, if_version=_ETAG_OF_NONE) in ("refused", "missing")
 
 
 def _spares_other(prefix: Prefix, name: str) -> bool:
-    """Whether a DELETE with another ETag spares the object, which is written only if need be."""
+    """Whether a DELETE with a wrong ETag keeps the object; writes one only if necessary."""
     key = prefix.key(name)
     if _keeps_other(prefix, key):
         try:
@@ -149,8 +149,8 @@ def _spares_other(prefix: Prefix, name: str) -> bool:
         except MissingError:
             pass
         else:
-            return True  # of a missing object, the store refuses only a DELETE with the condition
-    with suppress(PreconditionFailedError):  # written by a first request, whose answer was lost
+            return True  # without the condition, deleting the missing object succeeds
+    with suppress(PreconditionFailedError):  # an attempt whose response was lost has written it
         on_condition(partial(prefix.write, name, b"1"), if_absent=True)
     try:
         return _try(prefix.delete, key, if_version=_ETAG_OF_NONE) == "refused"

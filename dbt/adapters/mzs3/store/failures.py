@@ -1,7 +1,7 @@
-"""What failed requests to a store mean, and what to do; runs on the driver and on executors.
+"""The errors of requests to a store, with advice for users; for the driver and executors.
 
-Callers of a store catch StoreError, or a class below it. `answers.py` makes these of what boto3
-raises, by the `codes` of the classes.
+Callers of a store catch StoreError or a subclass. `answers.py` creates them from the exceptions of
+boto3, by the `codes` of the classes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 READS_OBJECT = (
     "s3:GetObject; or there is no such object, which S3 says only where s3:ListBucket is allowed"
 )
-"""The permission for `describe` to name for objects that may be missing."""
+"""The text about permissions for `describe`, if the object may not exist."""
 
 _PERMISSIONS = {
     "AbortMultipartUpload": "s3:AbortMultipartUpload",
@@ -29,16 +29,15 @@ _PERMISSIONS = {
     "ListParts": "s3:ListMultipartUploadParts",
     "PutObject": "s3:PutObject; with If-Match also s3:GetObject",
 }
-_TRIED_AGAIN = (429, 500, 502, 503, 504)
+_TRIED_AGAIN = (429, 500, 502, 503, 504)  # the HTTP statuses that boto3 retries
 _UNCERTAIN = (408, 409)  # a time-out, a conflict
 
 
 class StoreError(Exception):
     """A request to a store failed.
 
-    `code` is the error code of the answer, such as `AccessDenied`; without an answer, it is the
-    name of boto3's exception, and the HTTP `status` is 0. `retries` counts how often the request
-    was repeated.
+    `code` is the error code of the response, such as `AccessDenied`; without a response, it is the
+    name of boto3's exception, and the HTTP `status` is 0. `retries` is the number of retries.
     """
 
     advice = ""
@@ -71,22 +70,22 @@ class StoreError(Exception):
 
     @property
     def attempts(self) -> int:
-        """How many attempts failed; 0 for a failure after which no other attempt is made."""
+        """How many attempts failed; 0 if the failure is not one that is retried."""
         return self.retries + 1 if self.status in _TRIED_AGAIN else self._attempts
 
     @property
     def is_certain_refusal(self) -> bool:
-        """Whether the request has had no effect, and will have none.
+        """Whether the request has certainly had no effect, and will have none.
 
-        Not so where an earlier attempt may have been made or may yet arrive: after a retry,
-        after another request for the key, and where nothing was answered, as boto3 can miss its
-        keys for a later attempt.
+        False if another attempt may have had an effect, or may still arrive: after retries, after
+        a conflict with another request for the key, and if there was no response, also if boto3
+        has no credentials: it may have lost them after a first attempt.
         """
         return 0 < self.status < 500 and self.status not in _UNCERTAIN and not self.retries
 
     @property
     def permission(self) -> str | None:
-        """The permission that the request needs, if we know it."""
+        """The permission that the request needs, if it is known."""
         return _PERMISSIONS.get(self.operation)
 
 
@@ -135,11 +134,11 @@ class PreconditionFailedError(StoreError):
 
 
 class ReplacedError(PreconditionFailedError):
-    """The object has another version than expected."""
+    """The object's version is not the expected one."""
 
 
 class ConflictError(StoreError):
-    """A request with a condition came beside another one for the key."""
+    """A conditional request conflicted with another request for the same key."""
 
     codes = ("ConditionalRequestConflict", "409")
     advice = (
@@ -149,7 +148,7 @@ class ConflictError(StoreError):
 
 
 class NotSupportedError(StoreError):
-    """The store has not done what it does not know: a condition, or a request."""
+    """The store does not support the condition, or the request, and has done nothing."""
 
     codes = ("NotImplemented", "501")
 
@@ -174,7 +173,7 @@ class ThrottledError(StoreError):
 
 
 class InvalidPartError(StoreError):
-    """A part that was to be completed is not there."""
+    """A part of the upload to complete does not exist."""
 
     codes = ("InvalidPart",)
 
@@ -186,7 +185,7 @@ class ArchivedError(StoreError):
 
 
 class CredentialsError(StoreError):
-    """There are no keys, or they are wrong or no longer valid: the request had no effect."""
+    """There are no credentials, or they are wrong or expired: the request had no effect."""
 
     codes: tuple[str, ...] = (
         *("InvalidAccessKeyId", "InvalidClientTokenId", "InvalidToken"),
@@ -196,14 +195,14 @@ class CredentialsError(StoreError):
 
 
 class NoCredentialsError(CredentialsError):
-    """There are no keys."""
+    """There are no credentials."""
 
     codes = ("CredentialRetrievalError", "NoCredentialsError", "PartialCredentialsError")
     advice = "; give keys under aws_connections in the profile, or set up boto3's own chain"
 
 
 class ExpiredError(CredentialsError):
-    """The keys are no longer valid."""
+    """The credentials have expired."""
 
     codes = ("ExpiredToken", "ExpiredTokenException")
     advice = (
@@ -234,7 +233,7 @@ class WrongRegionError(StoreError):
 
 
 class NoAnswerError(StoreError):
-    """No whole answer came; what was asked for may have been done."""
+    """No complete response came; the request may have had its effect."""
 
 
 class UnreachableError(NoAnswerError):
@@ -245,11 +244,11 @@ class UnreachableError(NoAnswerError):
 
 
 class BrokenError(NoAnswerError):
-    """The connection broke: the same request may well succeed."""
+    """The connection broke; a retry may succeed."""
 
 
 class UnreadableError(StoreError):
-    """What was answered can't be the store's."""
+    """The response can't be from a store."""
 
     advice = (
         "; it is not S3's, but a proxy's, say, or of a page for people: check the endpoint under "
@@ -258,7 +257,7 @@ class UnreadableError(StoreError):
 
 
 class WrongPartError(StoreError):
-    """The store sent another range than it was asked for."""
+    """The store sent another range of bytes than the requested one."""
 
 
 def _below(kind: type[StoreError]) -> Iterator[type[StoreError]]:
@@ -268,17 +267,17 @@ def _below(kind: type[StoreError]) -> Iterator[type[StoreError]]:
 
 
 KIND_OF_CODE = {code: kind for kind in _below(StoreError) for code in vars(kind).get("codes", ())}
-"""The error of each code."""
+"""The class of each error code."""
 
 
 def nothing_works(exc: StoreError) -> bool:
-    """Whether any request to the same bucket or queue would fail in this way."""
+    """Whether every request to the same bucket or queue would fail in this way."""
     of_all = (CredentialsError, WrongRegionError, MissingQueueError, MissingBucketError)
     return not exc.is_answer or isinstance(exc, of_all)
 
 
 def on_condition(request: Callable[..., Answer], **condition: object) -> Answer:
-    """The answer to a request with the condition; from a store that knows none, without it."""
+    """Sends the request with the condition, or without it if the store does not support it."""
     try:
         return request(**condition)
     except NotSupportedError:
@@ -288,7 +287,7 @@ def on_condition(request: Callable[..., Answer], **condition: object) -> Answer:
 def describe(exc: StoreError, doing: str, permission: str | None = None) -> str:
     """One line for users: what failed and why, after how many attempts, and what to do.
 
-    `doing` is such as "listing s3://bucket/prefix/"; `permission` is named if access was denied.
+    `doing` is, for example, "listing s3://bucket/prefix/"; `permission` is for denied access.
     """
     text = f"{doing} failed: {exc}"
     if isinstance(exc, PermissionDeniedError) and permission:
@@ -302,7 +301,7 @@ def describe(exc: StoreError, doing: str, permission: str | None = None) -> str:
 def explained(
     doing: str, permission: str | None = None, error: type[Exception] = S3Error
 ) -> Iterator[None]:
-    """Raises failures of requests in the block as an `error`, whose text is `describe`'s."""
+    """Raises any StoreError of the block as an `error` with the text of `describe`."""
     try:
         yield
     except StoreError as exc:

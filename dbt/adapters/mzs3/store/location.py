@@ -15,17 +15,17 @@ from dbt.adapters.mzs3.store.store import Store
 STORES: Mapping[str, Callable[[AwsConnection, str], Store]] = {
     "s3": open_bucket,
 }
-"""What opens a bucket, by the scheme of locations. Raises S3Error for a connection with which that
-can't be done."""
+"""The functions that open a bucket, by the scheme of locations. They raise S3Error if the
+connection is wrong."""
 SCHEME = "s3://"
 SCHEMES = tuple(f"{name}://" for name in STORES)
-"""How locations begin."""
+"""The beginnings of locations' URIs."""
 _ACCESS_POINT = re.compile(r"^(arn:[^:/]+:s3:[^:/]*:[0-9]*:accesspoint)/")
 _URI = re.compile(r"\w+://")
-# Old Hadoop's s3a://KEY:SECRET@bucket/, whose secret may have slashes, and is no port.
+# As in s3a://KEY:SECRET@bucket/ of old Hadoop. The secret may have slashes; a port is no secret.
 _HAS_LOGIN = re.compile(r"\w+://(?!arn:)(?:[^/@]*@|[^/:]*:(?!\d{1,5}/).*@)", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
-# Without backslashes and ${...}, whose meaning depends on settings of the session.
+# Excludes backslashes and ${...}, whose meaning depends on settings of the session.
 _LITERAL = r"'[^'\\$]+'"
 _JOINED = re.compile(
     rf"\s*{_LITERAL}(?:\s*\|\|\s*(?:{_LITERAL}|mz_now\(\)))*\s*", re.IGNORECASE | re.ASCII
@@ -51,11 +51,11 @@ class S3Location:
         return f"{self.scheme}://{self.bucket}/{key}"
 
     def key_of(self, uri: str) -> str:
-        """The key of an object's URI."""
+        """The key in an object's URI."""
         return uri.removeprefix(self.uri_of(""))
 
     def below(self, name: str) -> S3Location:
-        """The location in the folder `name` of this one."""
+        """The location of the folder `name` in this location."""
         return replace(self, prefix=self.key(f"{name}/"))
 
     def key(self, name: str) -> str:
@@ -64,8 +64,8 @@ class S3Location:
 
 
 def parse_location(text: str) -> S3Location:
-    """As `readable_location`, for a location of objects that all readers must find: raises
-    ValueError also for keys that S3 has, and readers change before they ask for them."""
+    """Parses a location to write to. Raises ValueError as `readable_location` does, and also for
+    keys that S3 allows, but that some readers change before they request them."""
     location = readable_location(text)
     if has_control_character(text):
         raise ValueError(f"has a control character in it, such as a newline or a tab: {text!r}")
@@ -77,10 +77,10 @@ def parse_location(text: str) -> S3Location:
 
 
 def readable_location(value: object) -> S3Location:
-    """The location of `s3://bucket/prefix`, with or without its last slash. Raises ValueError.
+    """Parses `s3://bucket/prefix`, with or without a final slash. Raises ValueError.
 
-    The bucket can be the ARN of an access point. Its name then follows a colon, as readers of URIs
-    would take a slash for the end of the bucket.
+    The bucket can be the ARN of an access point. The slash before its name is replaced by a colon,
+    as parsers of URIs end the bucket at a slash.
     """
     uri = text(value)
     if _HAS_LOGIN.match(uri):
@@ -122,8 +122,8 @@ def readable_location(value: object) -> S3Location:
 
 
 def joined_texts(expression: str, as_of: int) -> str | None:
-    """The value of a SQL expression that joins literals and mz_now() by ||; None for any other
-    one, which Spark has to evaluate."""
+    """The value of a SQL expression that only joins literals and mz_now() by ||; None for other
+    expressions, which Spark has to evaluate."""
     if _JOINED.fullmatch(expression) is None:
         return None
     return "".join(text or str(int(as_of)) for text in _TEXT.findall(expression))
@@ -134,7 +134,7 @@ def option_problems(given: object) -> list[str]:
     if given in (None, ""):
         return [f"location is required: '{SCHEME}bucket/prefix' or a SQL expression for one"]
     if not isinstance(given, str):
-        return []  # the option's converter says so
+        return []  # the option's converter reports this
     if given.startswith(SCHEMES) and "||" in given and not _HAS_LOGIN.match(given):
         return [
             f"location {given!r} is a literal, as it starts with "
@@ -142,7 +142,7 @@ def option_problems(given: object) -> list[str]:
             "expression the texts are in quotes of their own: "
             "location=\"'s3://bucket/prefix/' || mz_now()\""
         ]
-    # A text that begins as a URI is no expression.
+    # A text that begins like a URI is not an expression.
     location = given if _URI.match(given) else joined_texts(given, as_of=0)
     try:
         if location is not None:
@@ -155,7 +155,7 @@ def option_problems(given: object) -> list[str]:
 def connection_problems(
     name: str, known: Collection[str], key: str = "aws_connection"
 ) -> Iterator[str]:
-    """The problem of a connection that the profile does not have."""
+    """The problem, if the profile has no connection of this name."""
     if name not in known:
         yield f"{key} {name!r} is not in the profile; it has {', '.join(sorted(known))}"
 
@@ -163,8 +163,8 @@ def connection_problems(
 def named_target(
     operation: str, connections: Mapping[str, AwsConnection], name: str, location: str | None
 ) -> tuple[AwsConnection, S3Location]:
-    """The connection and the location of a run-operation. Raises ConfigError with the problems of
-    both."""
+    """The connection and location that a run-operation's arguments name. Raises ConfigError with
+    the problems of both."""
     problems = [*connection_problems(name, connections)]
     parsed = named_location(location, problems)
     if problems or parsed is None:
@@ -173,7 +173,7 @@ def named_target(
 
 
 def named_location(location: str | None, problems: list[str]) -> S3Location | None:
-    """The location of existing objects; None, and one more of `problems`, if it is none."""
+    """Parses the location of existing objects; None, and one more of `problems`, if it is wrong."""
     try:
         return readable_location(location or "")
     except ValueError as exc:

@@ -12,24 +12,24 @@ from dbt.adapters.mzs3.store.location import STORES, S3Location
 from dbt.adapters.mzs3.store.store import Store
 from dbt.adapters.mzs3.worker import worker_state
 
-# So often boto3's chain is asked again for credentials, which may be others then.
+# After this time, a new client gets new credentials from boto3's chain.
 _RECENT_S = 60.0
 
 
 def open_store(connection: AwsConnection, location: S3Location) -> Store:
-    """The bucket of a location, for one task and all its threads. Raises S3Error, which names the
-    connection, for a profile, region or endpoint that does not exist."""
+    """Opens the bucket of a location, for one task and all its threads. Raises S3Error, which
+    names the connection, for an AWS profile, region or endpoint that does not exist."""
     return STORES[location.scheme](connection, location.bucket)
 
 
 def _identity(connection: AwsConnection, location: S3Location) -> tuple[object, ...]:
-    # A fork may not use the connections of its parent.
+    # The process id, as a forked process must not use the connections of its parent.
     return os.getpid(), connection, location.scheme, location.bucket
 
 
 def recent_store(connection: AwsConnection, location: S3Location) -> Store:
-    """As `open_store`; or a store that this process opened less than a minute ago for an equal
-    connection and bucket: opening one takes a small task as long as all of its requests."""
+    """Returns a store that this process opened less than a minute ago for an equal connection and
+    bucket, else opens one. For a small task, opening takes as long as all of its requests."""
     wanted, now = _identity(connection, location), time.monotonic()
     stores = {
         key: (opened, store)
@@ -44,14 +44,14 @@ def recent_store(connection: AwsConnection, location: S3Location) -> Store:
 
 
 class LentStore(NamedTuple):
-    """A store that nobody else uses until it is given back."""
+    """A store that only the caller of `lent_store` uses until it is given back."""
 
     store: Store
     made_for: tuple[object, ...]
     made: float
 
     def give_back(self) -> None:
-        """Let others use it; optional."""
+        """Lets others use the store; optional."""
         with _lock:
             _idle[:] = [*_recent(), self]
 
@@ -65,9 +65,9 @@ def _recent() -> list[LentStore]:
 
 
 def lent_store(connection: AwsConnection, location: S3Location) -> LentStore:
-    """As `open_store`; or a store that was given back, and opened less than a minute ago for an
-    equal connection and bucket and the same settings of boto3 in the environment: it has its
-    connections, and has assumed its role. Any thread of the driver may call this."""
+    """Returns a store that was given back, and was opened less than a minute ago for an equal
+    connection, bucket and AWS_* environment, else opens one. The former has open connections, and
+    has assumed its role. Thread-safe."""
     settings = ((key, value) for key, value in os.environ.items() if key.startswith("AWS_"))
     made_for = (*_identity(connection, location), frozenset(settings))
     with _lock:

@@ -35,7 +35,7 @@ _PROBE = "_mzs3_"
 
 
 def probe_name() -> str:
-    """A new name for an object or upload that only tests what the store does."""
+    """A new name for an object or upload that only tests the store."""
     return f"{_PROBE}{uuid.uuid4().hex}"
 
 
@@ -43,7 +43,7 @@ def probe_name() -> str:
 class Prefix:
     """A location and its store; the methods raise StoreError.
 
-    `properties` are for the small objects beside the files.
+    `properties`, such as encryption and tags, are set on objects that `write` writes.
     """
 
     store: Store
@@ -75,7 +75,7 @@ class Prefix:
         return self.location.uri_of(key)
 
     def is_probe(self, key: str) -> bool:
-        """Whether the object has a `probe_name`, of this run or another one."""
+        """Whether the object has a `probe_name`, of this or another run."""
         return key.startswith(self.key(_PROBE))
 
     def objects(self, below: str = "") -> Iterator[ListedObject]:
@@ -84,7 +84,7 @@ class Prefix:
             yield from page.objects
 
     def now(self) -> int:
-        """The time in ms since the epoch, by the store's answer to a listing or our clock."""
+        """The time in ms since the epoch: that of the store's response to a listing, else ours."""
         page = next(self.store.pages(self.location.prefix, limit=1))
         return page.time or int(time.time() * 1000)
 
@@ -94,7 +94,7 @@ class Prefix:
         return next((one for one in found if one.key == key), None)
 
     def etag(self, key: str) -> str | None:
-        """The ETag of the object with this key, or None; needs no more than `find`."""
+        """The ETag of the object with this key, or None; needs s3:ListBucket only."""
         found = self.find(key)
         return found.etag if found else None
 
@@ -104,7 +104,7 @@ class Prefix:
         return found[0] if found else None
 
     def read_version(self, name: str) -> tuple[bytes, str] | None:
-        """As `read`, with the ETag."""
+        """The content and the ETag of a small object; None if it does not exist."""
         stream = ObjectStream(self.store, self.key(name))
         try:
             with contextlib.closing(stream):
@@ -113,29 +113,29 @@ class Prefix:
             return None
 
     def write(self, name: str, body: bytes, **condition: Any) -> str:
-        """Write a small JSON object below the location; returns its ETag.
+        """Writes a small JSON object below the location; returns its ETag.
 
-        The condition is `if_absent=True`, or `if_version` and an ETag.
+        The condition is `if_absent=True` (If-None-Match) or `if_version=` an ETag (If-Match).
         """
         properties = {"ContentType": "application/json", **self.properties}
         put = self.store.put
         return _repeat_conflicts(put, self.key(name), body, properties, **condition)
 
     def delete(self, key: str, **condition: Any) -> None:
-        """Delete an object; without a condition, `if_version`, it need not exist."""
+        """Deletes an object, which need not exist unless the condition `if_version` is given."""
         _repeat_conflicts(self.store.delete, key, **condition)
 
     def complete(self, key: str, upload_id: str, etags: Sequence[str], **condition: Any) -> str:
-        """Make an object of a multipart upload's parts, given in order; its ETag.
+        """Completes a multipart upload, with its parts' ETags in order; returns the object's ETag.
 
-        The condition is as for `write`; a store that does not know it does without.
+        The condition is as for `write`; it is left out if the store does not support it.
         """
         complete = partial(_repeat_conflicts, self.store.complete, key, upload_id, etags)
         return on_condition(complete, **condition)
 
     def abort(self, key: str, upload_id: str) -> None:
-        """Abort a multipart upload, if it is still there."""
-        with contextlib.suppress(MissingError):  # aborted by another run, or by a first request
+        """Aborts a multipart upload, if it is still open."""
+        with contextlib.suppress(MissingError):  # another run or attempt has aborted it
             self.store.abort(key, upload_id)
 
     def uploads(
@@ -145,10 +145,9 @@ class Prefix:
         begun_by: int | None = None,
         of_whole_bucket: bool = False,
     ) -> Iterator[tuple[str, str]]:
-        """Key and id of open uploads below the location or `prefix`, begun at this ms or before.
-
-        With `of_whole_bucket`, the store lists all of the bucket: MinIO lists none by prefix.
-        """
+        """Key and id of the open uploads whose keys begin with the location or `prefix`, and which
+        were opened at `begun_by`, in ms since the epoch, or earlier. With `of_whole_bucket`, lists
+        the whole bucket to find them, as MinIO does not list uploads by prefix."""
         below = self.location.prefix if prefix is None else prefix
         for upload in self.store.uploads("" if of_whole_bucket else below):
             if upload.key.startswith(below) and (
@@ -158,14 +157,14 @@ class Prefix:
 
 
 def _repeat_conflicts(request: Callable[..., Answer], *arguments: Any, **condition: Any) -> Answer:
-    """The answer; repeats a request that conflicts with another one for the key (409)."""
+    """Sends the request; retries it if it conflicts with another request for the key (409)."""
     was_repeated = False
     attempt = 0
     while True:
         try:
             return request(*arguments, **condition)
         except StoreError as exc:
-            if was_repeated:  # an earlier one, without an answer, may have taken effect
+            if was_repeated:  # an earlier attempt, without a response, may have had its effect
                 exc.retries = max(1, exc.retries)
             if not isinstance(exc, ConflictError) or attempt == _CONFLICTS:
                 raise
@@ -175,7 +174,7 @@ def _repeat_conflicts(request: Callable[..., Answer], *arguments: Any, **conditi
 
 
 def map_concurrently(items: Iterable[Item], work: Callable[[Item], Answer]) -> list[Answer]:
-    """The results of the work, done in threads; waits for all, then raises the first failure."""
+    """Does the work in threads and returns the results; the first error is raised after all end."""
     with ThreadPoolExecutor(_THREADS) as pool:
         outcomes = [pool.submit(work, item) for item in items]
     return [outcome.result() for outcome in outcomes]
@@ -198,8 +197,8 @@ def delete_all(prefix: Prefix, keys: Iterable[str]) -> list[str]:
 
 
 def delete_many(prefix: Prefix, keys: Iterable[str]) -> dict[str, StoreError]:
-    """Deletes objects, by requests for many of them where the store has these; the failures, by
-    key. An object need not exist."""
+    """Deletes objects, with DeleteObjects if the store supports it; returns the failures by key.
+    An object need not exist."""
     wanted = list(keys)
     chunks = [wanted[at : at + MAX_DELETES] for at in range(0, len(wanted), MAX_DELETES)]
     failed: dict[str, StoreError] = {}

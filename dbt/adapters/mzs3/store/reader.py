@@ -16,10 +16,10 @@ _READ_BYTES = 1024 * 1024
 
 @dataclass(eq=False)
 class ObjectStream:
-    """One version of an object as a stream of bytes: one GET, resumed where it broke.
+    """One version of an object as a stream of bytes: one GET, resumed if the connection breaks.
 
-    The version is `etag`, or else the one that answers first. `span` is the range of bytes to
-    read, as in `range`. A connection that breaks is resumed at the byte reached, at most
+    The version is `etag`, or that of the first response. `span` is the range of bytes to read: the
+    first, and the end, which is not read. Reading is resumed at the byte reached, at most
     `MAX_RESUMES` times without progress. Reading raises StoreError.
     """
 
@@ -31,11 +31,11 @@ class ObjectStream:
     pause: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
-        # The next byte, and the end, which without a span is in the first answer.
+        # The next byte, and the end, which without a span is known after the first response.
         self.position, self._end = self.span or (0, 0)
         self._body: Body | None = None
         self.time: int | None = None
-        """When the store last answered, by its clock, in ms since the epoch."""
+        """The time of the last response, by the store's clock, in ms since the epoch."""
 
     def read(self, size: int) -> bytes:
         """At least one byte and up to `size`; b"" at the end."""
@@ -67,13 +67,13 @@ class ObjectStream:
         return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
 
     def close(self) -> None:
-        """Return the connection to the pool; safe to repeat."""
+        """Returns the connection to the pool; may be repeated."""
         if self._body is not None:
             self._body.close()
             self._body = None
 
     def _open(self) -> Body | None:
-        """The answer's body from the position on, or None at the end."""
+        """Requests the object from the position on; returns the body, or None at the end."""
         span: tuple[int, int | None] | None = None
         if self.position or self.span:
             if self.position >= self._end:
@@ -82,7 +82,7 @@ class ObjectStream:
         answer = self.store.get(self.key, version=self.etag, span=span)
         self._body, self.time = answer.body, answer.time
         if span is None:
-            # A later answer may be a shorter part; another one then follows it.
+            # Only the first response counts: a later one may have fewer bytes, and is resumed.
             if answer.length is None:
                 self.close()
                 raise UnreadableError("the answer has no Content-Length", code="AnswerError")

@@ -1,4 +1,4 @@
-"""A bucket of Amazon S3, or of a store with its API, by boto3."""
+"""A bucket of Amazon S3, or of a store with the same API, accessed with boto3."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from dbt.adapters.mzs3.store.store import (
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# The hosts of S3 itself; the name of another server on a machine of AWS may end the same way.
+# The hosts of Amazon S3; other servers on AWS machines also have names in amazonaws.com.
 _AMAZON_S3 = re.compile(
     r"(.+\.)?s3(-fips|-accesspoint|-accesspoint-fips|express-[a-z0-9-]+)?"
     r"(\.dualstack)?(\.[a-z]{2}[a-z-]*-[0-9]+)?(\.vpce)?\.amazonaws\.(com|com\.cn|eu)"
 )
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)
-# XML has none of these, so that a request for many keys can't name them.
+# XML can't contain these characters, so a DeleteObjects request can't have keys with them.
 _NOT_IN_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# S3 copies no object in one request that is larger.
+# The largest object that S3 copies in one request.
 _ONE_COPY_BYTES = 5 * 1024**3
-# A copy that gets other metadata keeps these only if the request has them.
+# If a copy gets new metadata, it loses these properties unless the request repeats them.
 _KEPT = (
     "CacheControl",
     "ContentDisposition",
@@ -60,12 +60,12 @@ _KEPT = (
 
 
 def open_bucket(connection: AwsConnection, bucket: str) -> S3Store:
-    """The bucket, by a client of its own."""
+    """Opens the bucket with a new client."""
     return S3Store(s3_client(connection), bucket)
 
 
 class S3Body:
-    """The bytes of an answer; see Body."""
+    """The body of a response; see Body."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
@@ -77,7 +77,7 @@ class S3Body:
             return data
 
     def close(self) -> None:
-        """Return the connection to the pool, or give it up; safe to repeat."""
+        """Returns the connection to the pool, or closes it; may be repeated."""
         with contextlib.suppress(Exception):
             self._raw.close()
 
@@ -85,8 +85,8 @@ class S3Body:
 class S3Store:
     """A bucket and a client for it; see Store.
 
-    Computing the MD5 of parts takes time. They have it once the bucket has asked for it, as one
-    with Object Lock does.
+    Parts are sent without an MD5, which takes time to compute, until the bucket has required one,
+    as buckets with Object Lock do.
     """
 
     def __init__(self, client: S3Client, bucket: str) -> None:
@@ -102,7 +102,7 @@ class S3Store:
 
     @property
     def traits(self) -> Traits:
-        """Those of Amazon S3 if the host of the endpoint is one of it."""
+        """The traits of Amazon S3, if the host of the endpoint is Amazon's; else none."""
         host = urlsplit(str(self._client.meta.endpoint_url)).hostname or ""
         is_amazon = _AMAZON_S3.fullmatch(host) is not None
         return Traits(heeds_conditions=is_amazon, numbers_etags=is_amazon)
@@ -129,7 +129,7 @@ class S3Store:
             return Content(body, answer["ETag"], answer.get("ContentLength"), time_of(answer))
 
     def head(self, key: str) -> ObjectHead:
-        """What is known of an object."""
+        """The result of HEAD for an object."""
         with answers():
             answer = self._client.head_object(Bucket=self.bucket, Key=key)
             return ObjectHead(
@@ -142,27 +142,27 @@ class S3Store:
             )
 
     def put(self, key: str, body: bytes, properties: Mapping[str, str], **condition: Any) -> str:
-        """Write an object; its ETag."""
+        """Writes an object; returns its ETag."""
         with answers():
             answer = self._client.put_object(
                 Bucket=self.bucket,
                 Key=key,
                 Body=body,
-                ContentMD5=content_md5(body),  # buckets with Object Lock refuse it otherwise
+                ContentMD5=content_md5(body),  # buckets with Object Lock require it
                 **properties,
                 **_headers(**condition),
             )
             return str(answer["ETag"])
 
     def delete(self, key: str, *, if_version: str | None = None) -> None:
-        """Delete an object."""
+        """Deletes an object."""
         with answers():
             self._client.delete_object(
                 Bucket=self.bucket, Key=key, **_headers(if_version=if_version)
             )
 
     def delete_many(self, keys: Sequence[str]) -> Mapping[str, StoreError]:
-        """Delete objects by one request."""
+        """Deletes objects with one request."""
         alone = NotSupportedError("the object has to be deleted by a request of its own")
         named = [key for key in keys if not _NOT_IN_XML.search(key)]
         if not self._deletes_many or len(named) < 2:
@@ -174,7 +174,7 @@ class S3Store:
                 answer = self._client.delete_objects(Bucket=self.bucket, Delete=objects)
                 for error in answer.get("Errors", ()):
                     exc = refusal({"Error": error}, "DeleteObject")
-                    # boto3 repeats a request, but no part of it.
+                    # boto3 does not retry the failures of single keys: the caller deletes these.
                     is_final = isinstance(exc, (PermissionDeniedError, MissingError))
                     failed[error["Key"]] = exc if is_final else alone
         except StoreError as exc:
@@ -187,7 +187,7 @@ class S3Store:
     def pages(
         self, prefix: str, *, after: str = "", limit: int | None = None, folders: bool = False
     ) -> Iterator[Page]:
-        """The objects whose keys begin so, page by page."""
+        """The objects whose keys begin with `prefix`, in pages."""
         asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
         asked["MaxKeys"] = KEYS_PER_PAGE if limit is None else limit
         asked |= {"StartAfter": after} if after else {}
@@ -200,7 +200,7 @@ class S3Store:
                 yield _page(answer)
 
     def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
-        """Copy that version of an object; replaces nothing if boto3 has the condition."""
+        """Copies that version of an object; with a new boto3, it replaces no existing object."""
         extra = {
             **head.properties,
             "Metadata": {**head.metadata, **metadata},
@@ -220,7 +220,7 @@ class S3Store:
                 )
 
         arguments = self._client.meta.service_model.operation_model("CopyObject").input_shape
-        is_new = "IfNoneMatch" in arguments.members  # of a newer boto3
+        is_new = "IfNoneMatch" in arguments.members  # older versions of boto3 lack it
         on_condition(copy, **({"IfNoneMatch": "*"} if is_new else {}))
 
     def tags(self, key: str) -> dict[str, str]:
@@ -230,7 +230,7 @@ class S3Store:
             return {tag["Key"]: tag["Value"] for tag in answer["TagSet"]}
 
     def tag(self, key: str, tags: Mapping[str, str]) -> None:
-        """Set the tags of an object."""
+        """Sets the tags of an object."""
         tag_set = [{"Key": name, "Value": value} for name, value in tags.items()]
         with answers():
             self._client.put_object_tagging(
@@ -238,7 +238,7 @@ class S3Store:
             )
 
     def open_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
-        """Open a multipart upload."""
+        """Opens a multipart upload."""
         with answers():
             answer = self._client.create_multipart_upload(
                 Bucket=self.bucket, Key=key, **properties
@@ -247,7 +247,7 @@ class S3Store:
             return BegunUpload(str(answer["UploadId"]), is_only=repeats == 0)
 
     def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
-        """Send a part; its ETag."""
+        """Sends a part; returns its ETag."""
         part = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "PartNumber": number}
         if not self._parts_have_md5:
             try:
@@ -262,7 +262,7 @@ class S3Store:
             return str(self._client.upload_part(**part, Body=body, ContentMD5=md5)["ETag"])
 
     def complete(self, key: str, upload_id: str, etags: Sequence[str], **condition: Any) -> str:
-        """Make an object of the parts; its ETag."""
+        """Completes an upload; returns the object's ETag."""
         parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(etags, 1)]
         with answers():
             answer = self._client.complete_multipart_upload(
@@ -275,7 +275,7 @@ class S3Store:
             return str(answer.get("ETag", ""))
 
     def abort(self, key: str, upload_id: str) -> None:
-        """Abort a multipart upload."""
+        """Aborts a multipart upload."""
         with answers():
             self._client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
 
@@ -291,7 +291,7 @@ class S3Store:
             }
 
     def uploads(self, prefix: str) -> Iterator[OpenedUpload]:
-        """The open uploads whose keys begin so."""
+        """The open uploads whose keys begin with `prefix`."""
         paginator = self._client.get_paginator("list_multipart_uploads")
         with answers():
             for page in paginator.paginate(Bucket=self.bucket, Prefix=prefix):
@@ -324,7 +324,7 @@ def _page(answer: Mapping[str, Any]) -> Page:
 def _require_asked(
     answer: Mapping[str, Any], version: str | None, start: int, *, whole: bool
 ) -> None:
-    """Raises StoreError where a store, or a proxy, ignored the condition or the range."""
+    """Raises StoreError if a store, or a proxy, ignored the condition or the range."""
     etag = answer["ETag"]
     if version is not None and etag.strip('"') != version.strip('"'):
         raise ReplacedError("it has another ETag than expected")
@@ -338,10 +338,10 @@ def _require_asked(
 
 
 def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:
-    """Whether the body begins at that byte of the object, and has the length of Content-Range.
+    """Whether the body begins at byte `position` of the object, with Content-Range's length.
 
-    If `whole`, it also has to end where the object does. The status does not count, as some
-    stores send a part with 200.
+    If `whole`, the body must also end at the end of the object. The HTTP status is not checked, as
+    some stores send parts with 200.
     """
     content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
     if content_range is None:
@@ -358,6 +358,6 @@ def _asks_for_md5(exc: StoreError) -> bool:
 
 
 def _may_be_unknown(exc: StoreError) -> bool:
-    """Whether the store may not know DeleteObjects, or not as boto3 sends it."""
+    """Whether the store may not support DeleteObjects, or not in boto3's form."""
     is_known = isinstance(exc, (PermissionDeniedError, ThrottledError)) or nothing_works(exc)
     return not is_known and (400 <= exc.status < 500 or isinstance(exc, NotSupportedError))

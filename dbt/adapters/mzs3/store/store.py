@@ -1,9 +1,9 @@
-"""A store as the rest of the package sees it: one bucket, and some fifteen requests to it.
+"""The interface of stores: one bucket, and some fifteen requests to it.
 
-A store is a module of this room with a class that has these methods, and a line in `location.py`.
-Requests raise StoreError only. Versions are ETags, or what the store has instead, unchanged.
-Properties of objects have the names of boto3's arguments, such as `ContentType`, `StorageClass`
-and `Tagging`; each store translates them.
+Each kind of store has a module in this folder, with a class that has these methods, and a line in
+`location.py`. Requests raise only StoreError. Versions are ETags, unchanged, or a store's
+equivalent. Properties of objects have the names of boto3's arguments, such as `ContentType`,
+`StorageClass` and `Tagging`; each store translates them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple, Protocol
 from dbt.adapters.mzs3.store.failures import StoreError
 
 KEYS_PER_PAGE = 1000
-"""How many keys each page of a listing has but the last."""
+"""How many keys a page of a listing has; the last page may have fewer."""
 MAX_DELETES = 1000
-"""How many keys `delete_many` takes."""
+"""The most keys for one call of `delete_many`."""
 _LONG_AGO = datetime.fromtimestamp(0, timezone.utc)
 
 
 class ListedObject(NamedTuple):
-    """An object as it is listed; its size in bytes."""
+    """An object in a listing; its size is in bytes."""
 
     key: str
     etag: str
@@ -31,13 +31,13 @@ class ListedObject(NamedTuple):
 
     @property
     def modified_ms(self) -> int:
-        """When it was written, in ms since the epoch."""
+        """When the object was written, in ms since the epoch."""
         return int(self.modified.timestamp() * 1000)
 
 
 class Page(NamedTuple):
-    """A page of a listing: objects in the order of their keys, or folders; and the time by the
-    store's clock, in ms since the epoch, if it is known."""
+    """A page of a listing: the objects in the order of their keys, the folders, and the time of
+    the response by the store's clock, in ms since the epoch, if it is known."""
 
     objects: Sequence[ListedObject]
     folders: Sequence[str] = ()
@@ -46,13 +46,13 @@ class Page(NamedTuple):
 
 
 class Body(Protocol):
-    """The bytes of an answer: `read` raises StoreError, and `close` nothing."""
+    """The body of a response. `read` raises StoreError; `close` raises nothing."""
 
     def read(self, size: int | None = None) -> bytes:
         """Up to `size` bytes, or all that are left; b"" at the end."""
 
     def close(self) -> None:
-        """Return the connection to the pool, or give it up; safe to repeat."""
+        """Returns the connection to the pool, or closes it; may be repeated."""
 
 
 class Content(NamedTuple):
@@ -65,7 +65,7 @@ class Content(NamedTuple):
 
 
 class ObjectHead(NamedTuple):
-    """What HEAD says of an object; `properties` are for the store alone, which copies them."""
+    """The result of HEAD for an object; only `copy` uses its `properties`."""
 
     key: str
     etag: str
@@ -76,14 +76,14 @@ class ObjectHead(NamedTuple):
 
 
 class BegunUpload(NamedTuple):
-    """An upload's id; `is_only` if the request was sent once, so that it opened no other one."""
+    """An upload's id. If not `is_only`, retries of the request may have opened other uploads."""
 
     id: str
     is_only: bool
 
 
 class OpenedUpload(NamedTuple):
-    """An open multipart upload as it is listed."""
+    """An open multipart upload in a listing."""
 
     key: str
     id: str
@@ -91,10 +91,10 @@ class OpenedUpload(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """What is known of a store without a trial.
+    """What is known about a store without testing it.
 
-    `heeds_conditions`: it obeys those of all writes and deletions. `numbers_etags`: the ETag of a
-    multipart upload follows from those of its parts by S3's formula, and ends with their number.
+    `heeds_conditions`: it supports the conditions of all writes and deletes. `numbers_etags`: the
+    ETag of a multipart upload is S3's formula of those of its parts, and ends with their number.
     """
 
     heeds_conditions: bool = False
@@ -102,28 +102,28 @@ class Traits(NamedTuple):
 
 
 class Store(Protocol):
-    """A bucket; threads may share it. Without `if_absent`, which replaces nothing, and
-    `if_version`, which is about that version alone, a request has no condition."""
+    """A bucket; threads may share it. Requests may have a condition: with `if_absent`, no existing
+    object is replaced; with `if_version`, only that version is replaced or deleted."""
 
     @property
     def place(self) -> str:
-        """Equal for two stores with the same objects, as far as that can be known."""
+        """A text that is equal for two stores with the same objects, as far as that is known."""
 
     @property
     def traits(self) -> Traits:
-        """What is known of the store without a trial."""
+        """What is known about the store without testing it."""
 
     def get(
         self, key: str, *, version: str | None = None, span: tuple[int, int | None] | None = None
     ) -> Content:
-        """An object; or its bytes from the first of `span` to before the second, or its end.
+        """An object; or with `span`, its bytes from the first number to before the second, or to
+        the end of the object if that is None.
 
-        Raises ReplacedError, or PreconditionFailedError, for another version, WrongPartError for
-        other bytes.
+        Raises PreconditionFailedError if it has another version, WrongPartError for other bytes.
         """
 
     def head(self, key: str) -> ObjectHead:
-        """What the store says of an object."""
+        """The result of HEAD for an object."""
 
     def put(
         self,
@@ -134,38 +134,38 @@ class Store(Protocol):
         if_absent: bool = False,
         if_version: str | None = None,
     ) -> str:
-        """Write an object; its version."""
+        """Writes an object; returns its version."""
 
     def delete(self, key: str, *, if_version: str | None = None) -> None:
-        """Delete an object; without a condition it need not exist."""
+        """Deletes an object; without a condition it need not exist."""
 
     def delete_many(self, keys: Sequence[str]) -> Mapping[str, StoreError]:
-        """Delete at most `MAX_DELETES` objects by one request; what failed, by key.
+        """Deletes at most `MAX_DELETES` objects with one request; returns the failures by key.
 
-        NotSupportedError is for the keys that have to be deleted one by one.
+        NotSupportedError means that a key has to be deleted with a request of its own.
         """
 
     def pages(
         self, prefix: str, *, after: str = "", limit: int | None = None, folders: bool = False
     ) -> Iterator[Page]:
-        """The objects whose keys begin with `prefix` and come after `after`; with a `limit`, one
-        page of so many. With `folders`, the folders below in the place of the objects in them."""
+        """The objects whose keys begin with `prefix` and come after `after`; with `limit`, one
+        page of at most that many. With `folders`, folders are listed instead of their objects."""
 
     def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
-        """Copy that version of an object, with its properties and the metadata; replaces nothing
-        if the store has the condition."""
+        """Copies that version of an object, with its properties and more `metadata`; replaces no
+        existing object if the store supports that condition."""
 
     def tags(self, key: str) -> dict[str, str]:
         """The tags of an object."""
 
     def tag(self, key: str, tags: Mapping[str, str]) -> None:
-        """Replace the tags of an object."""
+        """Replaces the tags of an object."""
 
     def open_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
-        """Open a multipart upload of an object that is to have these properties."""
+        """Opens a multipart upload, whose object will have these properties."""
 
     def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
-        """Send a part; its ETag."""
+        """Sends a part; returns its ETag."""
 
     def complete(
         self,
@@ -176,13 +176,14 @@ class Store(Protocol):
         if_absent: bool = False,
         if_version: str | None = None,
     ) -> str:
-        """Make an object of the parts, in order; its version, or "" if the answer has none."""
+        """Completes an upload, with its parts' ETags in order; returns the object's version, or ""
+        if the response has none."""
 
     def abort(self, key: str, upload_id: str) -> None:
-        """Abort a multipart upload."""
+        """Aborts a multipart upload."""
 
     def parts(self, key: str, upload_id: str) -> dict[int, tuple[str, int]]:
         """The parts of an open upload: number to ETag and size in bytes."""
 
     def uploads(self, prefix: str) -> Iterator[OpenedUpload]:
-        """The open uploads whose keys begin with `prefix`, as far as the store lists them."""
+        """The open uploads whose keys begin with `prefix`; some stores do not list all of them."""

@@ -50,7 +50,7 @@ class FileUpload:
         self.bytes = 0
 
     def append(self, data: memoryview) -> None:
-        """Adds bytes to the file; sends full parts, and waits while too many bytes are in flight."""
+        """Adds bytes to the file; sends full parts, and waits if too many bytes are in flight."""
         self._sha256.update(data)
         self.bytes += len(data)
         if self._spec.dry:

@@ -65,7 +65,7 @@ class KnownEtags:
 
     `numbered`: they end with the number of parts, as on Amazon S3. `are_md5s`: the ETags of
     objects written with PUT are MD5s, as those of parts then are on Amazon S3. `by_key`: returned
-    to this run by completions. `instead_of`: of the old object that the one file replaces, or None.
+    to this run by completions. `instead_of`: of the old object that the one file replaces, if any.
     """
 
     def __init__(self, traits: Traits, instead_of: str | None = None) -> None:

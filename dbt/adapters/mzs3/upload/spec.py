@@ -26,7 +26,7 @@ class WriteSpec:
     `columns` are the query's, `partition_by` the indexes of those that name folders. Files are
     numbered from `first_number`; `single_file` is the name of the one file. With `packed`, rows
     have their hash, are sorted by it, and have packed columns. `reusable` has the uploads, by key,
-    that interrupted runs left open, the one with most parts first. A `resumable` run leaves uploads
+    that interrupted runs left open, those with most parts first. A `resumable` run leaves uploads
     that can be reused. With `dry`, nothing is uploaded, but reports are made.
     """
 

@@ -126,7 +126,7 @@ class _Writer:
         self._reporter.finish()
 
     def reports(self, keep: int) -> Iterator[dict[str, object]]:
-        """Waits until S3 has the closed files, except the `keep` newest, and yields their reports."""
+        """Waits until S3 has the closed files but the `keep` newest, and yields their reports."""
         while len(self._closed) > keep:
             head, upload = self._closed.popleft()
             yield {**head, **upload.report()}

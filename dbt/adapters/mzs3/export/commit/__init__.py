@@ -1,1 +1,1 @@
-"""From open uploads to an export that is visible, all at once."""
+"""Makes an export visible at once: completes its uploads and writes its manifest."""

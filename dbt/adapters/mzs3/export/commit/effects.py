@@ -1,4 +1,4 @@
-"""The requests to S3 that a commit consists of; `protocol.py` decides which to send."""
+"""The S3 requests of a commit; `protocol.py` decides which of them to send, and when."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ from dbt.adapters.mzs3.upload.pending import (
 
 
 class Effects:
-    """Each method is idempotent: any run that goes on with the commit can call it again."""
+    """The requests of a commit. Each method is idempotent: a run that takes over can repeat it."""
 
     def __init__(self, prefix: Prefix, pending: PendingExport) -> None:
         self._prefix = prefix
         self.pending = pending
         self.unproven: tuple[str, ...] = ()
-        """The keys of objects that `delete_visible` could not prove to be this commit's."""
+        """The keys of objects that `delete_visible` keeps, as they may be another writer's."""
         self.refusal: str | None = None
-        """Why an upload could not be completed, and never will be."""
-        self._refused_key: str | None = None  # the key that the refusal is about
+        """Why an upload can't be completed, now or later; for users."""
+        self._refused_key: str | None = None  # that `refusal` names, if it is taken
         self.known = KnownEtags(prefix.store.traits, pending.in_place)
         self._taken_keys: set[str] = set()
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
-        """The names of keys, by default of all files, relative to the location."""
+        """The keys, by default of all files, relative to the location."""
         keys = (file.key for file in self.pending.files) if keys is None else keys
         return [key.removeprefix(self._prefix.location.prefix) for key in keys]
 
     def require_unchanged(self) -> None:
-        """Raises LocationError unless the location is as it was when the run began.
+        """Raises LocationError if the location has changed since the run began.
 
-        Called after claiming it, so that no other run can have committed in between.
+        Called after claiming the location, so that no other run can commit after this check.
         """
         if self.pending.replaces is None:
             ours = {self._prefix.key(COMMITTING), *(file.key for file in self.pending.files)}
@@ -68,22 +68,22 @@ class Effects:
     def require_free(self) -> None:
         """Raises LocationError if there is an object with the name of one of the files.
 
-        Called before claiming the location: until then nobody can have completed the uploads.
+        Called before the claim, without which nobody completes uploads: the object is not ours.
         """
         if self.pending.in_place is not None:
             return
         mine = {file.key for file in self.pending.files}
         for found in self._prefix.objects():
             if found.key in mine:
-                self.require_unchanged()  # says more where another run has committed
+                self.require_unchanged()  # its error is more precise if another run has committed
                 raise TakenError(self._prefix, found.key)
 
     def can_still_be_visible(self) -> bool:
-        """Whether the manifest is what it was when the run began."""
+        """Whether the manifest has not changed since the run began."""
         return self._prefix.etag(self._prefix.key(MANIFEST)) == self.pending.replaces
 
     def complete_all(self) -> bool:
-        """Complete the uploads in parallel; False if one is gone. Raises what S3 says."""
+        """Completes the uploads in parallel; False if any is gone. Raises as `complete` does."""
         return all(map_concurrently(self.pending.files, self._complete))
 
     def _complete(self, file: PendingFile) -> bool:
@@ -95,19 +95,20 @@ class Effects:
 
     @property
     def has_completed_all(self) -> bool:
-        """Whether S3 has confirmed to this run that each upload is completed."""
+        """Whether this run has received the ETag of each completed upload from S3."""
         return all(file.key in self.known.by_key for file in self.pending.files)
 
     def complete_or_abort_all(self) -> bool:
-        """As `complete_all`, for another run's commit; aborts what S3 refuses to complete."""
+        """For another run's commit: completes uploads, or aborts those that S3 refuses to
+        complete. Returns whether all files are there."""
         return all(map_concurrently(self.pending.files, self._complete_or_abort))
 
     def _complete_or_abort(self, file: PendingFile) -> bool:
-        """Complete the upload, or abort it for good; whether the file is there.
+        """Completes the upload, or aborts it; returns whether the file is there.
 
         An upload that S3 refuses to complete is aborted, or no later run could use the location.
-        But the other run may have completed it, and be about to write the manifest. One whose name
-        is taken stays open until that is decided: by what is open, both know whose the object is.
+        But another run may have completed it, and be about to write the manifest. An upload whose
+        file name is taken by another object stays open: that shows both runs whose the object is.
         """
         try:
             return self._complete(file)
@@ -115,7 +116,7 @@ class Effects:
             self.refusal, self._refused_key = str(exc), exc.key
             return False
         except StoreError as exc:
-            # Of the requests in there, only this one changes the upload; the others read.
+            # Of the requests in `_complete`, only this one changes the upload; the others read.
             is_of_upload = exc.operation == "CompleteMultipartUpload"
             if not is_of_upload or not exc.is_certain_refusal:
                 raise
@@ -128,14 +129,14 @@ class Effects:
             except StoreError as exc:
                 aborting = describe(exc, "aborting it", exc.permission)
                 raise CopyError(f"{self.refusal}; {aborting}") from exc
-            # The other run may have come in between.
+            # The other run may have completed the upload after `find_file`.
             _, verdict = find_file(self._prefix, file, self.known)
         return verdict is not False
 
     def is_visible(self) -> bool:
-        """Whether the manifest is this commit's, or a later one that keeps some of its files.
+        """Whether the manifest is this commit's, or a later one that names some of its files.
 
-        Decided by the commit's id: other runs may write the same bytes under the same names.
+        Compares the commit's id: other runs may write the same bytes under the same names.
         """
         return self._is_of_this(self._prefix.read(MANIFEST))
 
@@ -144,30 +145,30 @@ class Effects:
         return manifest.get("run_id") == mine or mine in named_files(manifest).values()
 
     def write_manifest(self) -> bool:
-        """Write the manifest, by compare-and-set over the one that it replaces.
+        """Writes the manifest, on condition that the one that it replaces has not changed.
 
-        This is what readers see. False if another one is there: a run that was taken for dead,
-        and whose commit another one has finished, may come back this late.
+        This makes the export visible. Returns False if the location has another manifest: this run
+        was taken for dead, and another run finished its commit.
         """
         body, before = to_json(self.pending.manifest), self.pending.replaces
         write = partial(self._prefix.write, MANIFEST, body)
         try:
             on_condition(write, if_absent=before is None, if_version=before)
         except (PreconditionFailedError, ConflictError, MissingError):
-            # It may be this commit's after all: boto3 may have sent it twice.
+            # After a retry, the manifest there may be from our own first attempt.
             content, etag = self._prefix.read_version(MANIFEST) or (None, None)
             if self._is_of_this(content):
                 return True
             if etag == before:
-                raise  # it could still be replaced: another request was faster
+                raise  # another request was in progress, but the manifest has not changed
             return False
         return True
 
     def delete_stale(self) -> None:
-        """Delete what only the old manifest names; raises StaleFilesError if some can't be."""
+        """Deletes files that only the old manifest names; raises StaleFilesError if any remain."""
         try:
             problems = self._stale_problems()
-        except Exception as exc:  # noqa: BLE001 - whatever it is, the export is visible
+        except Exception as exc:  # noqa: BLE001 - the export is visible already
             problems = [f"removing them failed: {exc}"]
         if problems:
             raise StaleFilesError(
@@ -190,17 +191,19 @@ class Effects:
         return named_files(parse_manifest(self._prefix.read(MANIFEST))).keys()
 
     def abort(self, *, but_taken: bool = False) -> list[str]:
-        """Abort every upload; returns what could not be, and why.
+        """Aborts all uploads; returns a line for each that could not be aborted.
 
-        `but_taken` leaves those open whose names are taken: so others know whose the object is.
+        With `but_taken`, uploads whose file name is taken by another object stay open: the open
+        upload shows other runs that the object is not its file.
         """
         files = [f for f in self.pending.files if not (but_taken and f.key in self._taken_keys)]
         return abort_all(self._prefix, [(f.key, f.upload_id) for f in files])
 
     def delete_visible(self) -> list[str]:
-        """Delete visible files that surely are ours; returns what could not be, and why."""
+        """Deletes the objects that this commit's uploads became, where their ETag proves it;
+        returns a line for each that could not be deleted."""
         try:
-            # Of runs that began at one time, another may have committed files of these names.
+            # A run that began at the same time may have committed files of the same names.
             named = self._visible_keys()
             files = {file.key: file for file in self.pending.files if file.key not in named}
             visible = [found for found in self._prefix.objects() if found.key in files]
@@ -213,12 +216,12 @@ class Effects:
         return delete_all(self._prefix, ours)
 
     def unproven_beside(self, exc: BaseException) -> list[str]:
-        """The URIs of unproven objects, without the one that the error names."""
+        """The URIs of `unproven` objects, except the one that the error names."""
         named = exc.key if isinstance(exc, TakenError) else self._refused_key
         return [self._prefix.uri_of(key) for key in self.unproven if key != named]
 
     def overtaken_text(self) -> str:
-        """The error of a run whose location another run has committed to first."""
+        """The error text if another run has committed to the location first."""
         return (
             f"another run has committed an export to {self._prefix.uri} since this one began, or "
             "something has removed the manifest; what is there stays. Give each model a location "

@@ -1,4 +1,4 @@
-"""The export that is at a location already: whether a new one may replace it, and how."""
+"""The export that a location already holds: whether a new one may replace it, and how."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.store.store import KEYS_PER_PAGE, ListedObject
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
-# The options that tell a reader how to read the files.
+# The options that a reader of the files has to know.
 _READING = (
     "format",
     "partition_by",
@@ -27,14 +27,14 @@ _READING = (
 
 @dataclass(frozen=True)
 class Existing:
-    """The export that a location's manifest names; `etag` is the manifest's own."""
+    """The export that a location's manifest describes; `etag` is that of the manifest object."""
 
     etag: str
     manifest: Mapping[str, Any]
     prefix: str
 
     def used(self, before: UsedNames) -> UsedNames:
-        """The names that no new file may have, `before` included."""
+        """The names that no new file may have: those in `before`, and the numbered files here."""
         number = max(before.next_number, int(self.manifest.get("next_number", 1)))
         numbers = UsedNames(number).with_names(self.entries).next_number
         return UsedNames(numbers, before.retired)
@@ -47,7 +47,7 @@ class Existing:
 
 
 def read_existing(prefix: Prefix) -> Existing | None:
-    """The export at the location, or None; raises S3Error, or LocationError for another's."""
+    """The export at the location, or None. Raises S3Error, or LocationError if it is not ours."""
     key = prefix.key(MANIFEST)
     with explained(f"reading {prefix.uri_of(key)}", "s3:ListBucket and s3:GetObject"):
         found = prefix.find(key)
@@ -90,7 +90,7 @@ def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
 
 
 def _is_folder(found: ListedObject) -> bool:
-    """Whether the object is a folder as S3's console makes them."""
+    """Whether the object is a folder marker, such as S3's console creates."""
     return found.size == 0 and found.key.endswith("/")
 
 
@@ -112,7 +112,7 @@ def unlisted_objects(
 ) -> Iterator[str]:
     """The keys of objects that the manifest does not name, but readers of the location would read.
 
-    Readers pass over folder markers, and names that begin with `_` or `.`.
+    Readers skip folder markers, and names that begin with `_` or `.`.
     """
     ours = {prefix.key(name) for name in existing.entries}
     for found in objects:
@@ -124,7 +124,7 @@ def unlisted_objects(
 def require_same_reading(
     existing: Existing, options: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> None:
-    """Raises LocationError unless old files, and new ones as given, can be read as one table."""
+    """Raises LocationError if existing files, and new ones like this, are not one table."""
     old = existing.manifest
     differ = [key for key in _READING if old["options"].get(key) != options.get(key)]
     if old["schema"] != schema:
@@ -158,11 +158,11 @@ def require_same_files(prefix: Prefix, existing: Existing, files: Sequence[Pendi
 def plan_replacement(
     existing: Existing | None, files: Sequence[PendingFile], *, keeps_partitions: bool
 ) -> tuple[list[Mapping[str, Any]], list[str], bool]:
-    """The old manifest's entries to keep, the names of its files to delete, and `in_place`.
+    """Returns old entries of the manifest to keep, names of old files to delete, and `in_place`.
 
-    Partitions without new rows are kept with `keeps_partitions`. `in_place`: the one new file
-    replaces an old one under the same name. Raises CopyError if a new file has the name of one
-    that readers of the old manifest need.
+    With `keeps_partitions`, partitions without new rows are kept. `in_place`: the one new file
+    replaces an old file of the same name. Raises CopyError if one of several new files has the
+    name of an old file, which readers of the old manifest need.
     """
     if existing is None:
         return [], [], False

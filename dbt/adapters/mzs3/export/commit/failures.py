@@ -9,7 +9,7 @@ from dbt.adapters.mzs3.store.failures import PermissionDeniedError, StoreError, 
 
 
 class UnansweredError(Exception):
-    """S3 did not answer a change, and the intent can't be read to find out; `cause` says why."""
+    """No response came to a change of the intent, and `cause` prevents reading what is there."""
 
     def __init__(self, cause: Exception) -> None:
         self.cause = cause
@@ -17,9 +17,9 @@ class UnansweredError(Exception):
 
 
 class CommitError(CopyError):
-    """A commit that failed; `leftovers` says what is left for the next run to finish or remove.
+    """A commit failed; `leftovers` are lines about what the next run will finish or remove.
 
-    `unproven` are the URIs of objects with its files' names that may be another writer's.
+    `unproven` are the URIs of objects that have names of its files, but may be another writer's.
     """
 
     def __init__(
@@ -31,11 +31,11 @@ class CommitError(CopyError):
 
 
 class StaleFilesError(CopyError):
-    """The export is committed and its manifest true, but files of the old one are still there."""
+    """The export is committed, but some files of the one that it replaced could not be deleted."""
 
 
 def is_denied(exc: Exception) -> bool:
-    """Whether a permission is missing: for the change, or to find out whether it was made."""
+    """Whether a permission is missing: for the change, or to read whether it was made."""
     cause = exc.cause if isinstance(exc, UnansweredError) else exc
     return isinstance(cause, PermissionDeniedError)
 

@@ -1,6 +1,6 @@
 """`_committing.json`, the intent of a commit: what it will make visible, and its state.
 
-`docs/commit.md` has the states, who may do what in each, and why a late run is harmless.
+`docs/commit.md` explains the states, what each run may do in them, and why late runs do no harm.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _ETAG_OF_NONE = '"0"'
 
 @dataclass(frozen=True)
 class PendingExport:
-    """All that a commit needs, so that any run can finish it.
+    """All data of a commit, so that any run can finish it.
 
     `replaces` is the ETag of the manifest that `manifest` replaces, or None; `stale` are the keys
-    that only the old manifest names. `in_place` is the ETag of the old file that the one new file
-    replaces under the same name, or None.
+    that only the old manifest names. If the one new file replaces an old file of the same name,
+    `in_place` is the ETag of the old file.
     """
 
     files: tuple[PendingFile, ...]
@@ -55,8 +55,8 @@ class CommitIntent:
     """One version of `_committing.json`.
 
     `run_id` is the commit's id, `written_by` that of the run that wrote this version, which may be
-    a run that recovers the commit. `shared`: another run has taken over, so more than one may be
-    deleting. `used` are the names of earlier commits; a closed intent has these, and no `pending`.
+    recovering the commit. `shared`: another run has taken over, so that several runs may delete
+    files. `used` are the names of earlier commits' files; only a closed intent has no `pending`.
     """
 
     state: State
@@ -67,14 +67,14 @@ class CommitIntent:
     pending: PendingExport | None = None
 
     def to_json(self) -> bytes:
-        """The content of the object; no two versions have the same."""
+        """The content of the object; each version has a different content."""
         document = asdict(self)
         document |= document.pop("pending") or {}
         return (json.dumps(document, ensure_ascii=False) + "\n").encode()
 
     @classmethod
     def from_json(cls, content: bytes) -> CommitIntent:
-        """What `to_json` wrote; raises ValueError for anything else."""
+        """Parses the result of `to_json`; raises ValueError for any other content."""
         try:
             values: Mapping[str, Any] = json.loads(content)
             state, used = values["state"], values["used"]
@@ -105,7 +105,7 @@ class CommitIntent:
 class Version:
     """An intent as it is in S3, with its ETag; `has_md5`: the ETag is the MD5 of its bytes.
 
-    Then all ETags are MD5s in this bucket, under the encryption of the run that wrote the intent.
+    If it is, all ETags in this bucket are MD5s, with the encryption of the run that wrote it.
     """
 
     intent: CommitIntent
@@ -114,7 +114,7 @@ class Version:
 
     @classmethod
     def of(cls, intent: CommitIntent, body: bytes, etag: str) -> Version:
-        """The version that has this content and ETag."""
+        """The version of an intent whose content in S3 is `body`."""
         md5 = hashlib.md5(body, usedforsecurity=False).hexdigest()
         return cls(intent, etag, etag.strip('"') == md5)
 
@@ -131,7 +131,7 @@ class ChangedError(Exception):
 
 
 def read_intent(prefix: Prefix) -> Version | None:
-    """The intent at a location, if any; raises StoreError, and ValueError for other content."""
+    """The intent at a location, if any. Raises StoreError, and ValueError for wrong content."""
     found = prefix.read_version(COMMITTING)
     if found is None:
         return None
@@ -141,7 +141,7 @@ def read_intent(prefix: Prefix) -> Version | None:
             raise ValueError("its manifest is none of an export")
         keys = [*(file.key for file in pending.files), *pending.stale]
         urls = [str(entry.get("url")) for entry in pending.manifest.get("entries", ())]
-        # It may have been copied here from another location.
+        # The object may have been copied from another location.
         if not all(key.startswith(prefix.location.prefix) for key in keys) or not all(
             url.startswith(prefix.uri) for url in urls
         ):
@@ -152,12 +152,12 @@ def read_intent(prefix: Prefix) -> Version | None:
 def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
     """The ids of uploads that a commit may be about to complete; see `upload.reaper.Claimed`.
 
-    A run that may not read the claim takes it for its own if there are uploads to `keep`.
+    If the intent can't be read, but there are uploads to `keep`, it is assumed to be this run's.
     """
     try:
         version = read_intent(prefix)
     except (StoreError, ValueError) as exc:
-        # An export needs no right to read; where there is no intent, there is nothing to know.
+        # An export works without the permission to read; and there may be no intent.
         key = prefix.key(COMMITTING)
         if keep or prefix.find(key) is None:
             return frozenset()
@@ -170,10 +170,10 @@ def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
 
 
 def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None) -> Version:
-    """Write the intent by compare-and-set over `instead_of`, or where there is none.
+    """Writes the intent, on condition that the object is still `instead_of`, or None: absent.
 
-    Raises ChangedError if something else was there, StoreError if the change was not made, and
-    UnansweredError if that is not known.
+    Raises ChangedError if the object was another one, StoreError if the intent was not written,
+    and UnansweredError if that is unknown.
     """
     body = intent.to_json()
     etag = instead_of.etag if instead_of else None
@@ -182,7 +182,7 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
         written = on_condition(write, if_absent=etag is None, if_version=etag)
         return Version.of(intent, body, written)
     except StoreError as exc:
-        # S3 may refuse a change that it has made, where the request was sent twice.
+        # After a retry, S3 may refuse the change because the first attempt has made it.
         was_refused = isinstance(exc, (PreconditionFailedError, ConflictError, MissingError))
         if not was_refused and exc.is_certain_refusal:
             raise
@@ -193,18 +193,18 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
         if found is not None and found[0] == body:
             return Version.of(intent, *found)
         if not was_refused or (found and instead_of and found[1] == instead_of.etag):
-            raise  # nobody has changed it: each attempt conflicted with another request
+            raise  # the intent is unchanged: each attempt conflicted with another request
         changed = None
-        with contextlib.suppress(ValueError):  # of content that no commit writes
+        with contextlib.suppress(ValueError):  # something else has written the object
             changed = Version.of(CommitIntent.from_json(found[0]), *found) if found else None
         raise ChangedError(changed) from exc
 
 
 def probe_comparing(prefix: Prefix, version: Version) -> bool:
-    """Whether the store compares before it writes: sends two writes that it must then refuse.
+    """Tests whether the store supports conditional writes, with two writes that it must refuse.
 
-    They write the intent that is there. Where the store accepts them, the last of two runs gets
-    the location. A certain answer is kept for later commits of this process.
+    They write the intent that is there already. If the store accepts them, the last of two runs
+    gets the location. A certain result is kept for later commits of this process.
     """
     body, answers = version.intent.to_json(), list[StoreError | None]()
     for condition in ({"if_absent": True}, {"if_version": _ETAG_OF_NONE}):
@@ -214,7 +214,7 @@ def probe_comparing(prefix: Prefix, version: Version) -> bool:
             answers.append(exc)
         else:
             answers.append(None)
-    # Without an answer, or the right to compare, assume that it does.
+    # If no response comes, or If-Match is denied, assume that the store supports conditions.
     unknown = any(isinstance(answer, NotSupportedError) for answer in answers)
     compares = not unknown and None not in answers
     # The first write may succeed because another run has removed the intent meanwhile.
@@ -227,16 +227,16 @@ def probe_comparing(prefix: Prefix, version: Version) -> bool:
 def close_intent(
     prefix: Prefix, version: Version, writer: str, used: UsedNames, *, deletes: bool
 ) -> None:
-    """Free the location for the next commit; raises ChangedError or StoreError.
+    """Frees the location for the next commit; raises ChangedError or StoreError.
 
-    The object stays, closed, to remember names, and where the store does not compare before it
-    deletes (`deletes`), as a deletion without a condition could hit a later run's intent.
+    Deletes the object if no `used` names have to be kept and the store supports conditional
+    deletes (`deletes`), as others could hit a later run's intent. Else writes the state `closed`.
     """
     if deletes and used == NO_NAMES:
         try:
             prefix.delete(prefix.key(COMMITTING), if_version=version.etag)
         except (PreconditionFailedError, MissingError):
-            return  # removed by the first of two requests; or another run's by now
+            return  # deleted by our own first attempt; or it is another run's intent by now
         except StoreError:
             pass
         else:

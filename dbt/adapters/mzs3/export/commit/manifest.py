@@ -1,4 +1,4 @@
-"""The manifest of an export, in the form that Redshift reads."""
+"""The manifest of an export, in the format of manifests that Redshift reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANIFEST = "_manifest.json"
 
 
 def schema_of(schema: T.StructType) -> dict[str, Any]:
-    """The columns with Redshift's types and Spark's."""
+    """The manifest's `schema`: the columns with Redshift's types and Spark's."""
     elements = []
     for field in schema.fields:
         kind = field.dataType
@@ -27,12 +27,12 @@ def schema_of(schema: T.StructType) -> dict[str, Any]:
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
-    """The document as JSON, the same bytes each time."""
+    """The document as JSON; equal documents give equal bytes."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def parse_manifest(content: bytes | None) -> Mapping[str, Any]:
-    """A manifest; empty where there is none, or one that an export does not write."""
+    """The manifest in the object's content; empty if there is no object, or no JSON object."""
     with contextlib.suppress(ValueError):
         parsed = json.loads(content or b"{}")
         return parsed if isinstance(parsed, dict) else {}
@@ -42,7 +42,7 @@ def parse_manifest(content: bytes | None) -> Mapping[str, Any]:
 def named_files(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a parsed manifest's files, each with the id of the commit that wrote it.
 
-    Its URIs may name the bucket by an access point.
+    The bucket in its URIs is ignored, as it may be the name of an access point.
     """
     entries = [entry for entry in manifest.get("entries", ()) if isinstance(entry, dict)]
     return {

@@ -1,4 +1,4 @@
-"""Checks of a location before data moves, and the recovery of a commit that was cut off."""
+"""Checks a location before data is written, and recovers a commit that was interrupted."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.reaper import UploadReaper, prove_writing
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload
 
-# How often a recovery starts over because another run has changed the commit.
+# How often a recovery is tried, each time after another run has changed the commit.
 _RECOVERIES = 20
 
 
 @dataclass(frozen=True)
 class Preflight:
-    """What an export finds at a location that is fit for it.
+    """The state of a location that an export may write to.
 
-    `existing` is the export to replace, or with `resume` one that is already whole. `finished` is
-    a message if this run has ended an earlier commit. `deletes` and `compares` are as in Commit.
-    `reusable` has open uploads by key, the fullest first.
+    `existing` is the export to replace, or with `resume` one that is already complete. `finished`
+    is a message if this run has completed an earlier commit. `deletes` and `compares` are for
+    Commit. `reusable` has open uploads by key, those with most parts first.
     """
 
     reaper: UploadReaper
@@ -62,9 +62,9 @@ class Preflight:
 
 
 def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
-    """Recovers a commit that was cut off, and checks that the location is fit and writable.
+    """Recovers a commit that was interrupted, and checks that an export may write here.
 
-    Raises LocationError if it holds what it must not, and S3Error for what S3 denies.
+    Raises LocationError if the location's content forbids that, S3Error, and CopyError.
     """
     on_existing, single_file = options.on_existing, options.single_file
     deletes = compares_before_deleting(prefix)
@@ -84,7 +84,7 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
         require_ours(prefix, existing)
         doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
         with explained(doing, "s3:DeleteObject"):
-            prefix.delete(prefix.key(probe_name()))  # which is not there
+            prefix.delete(prefix.key(probe_name()))  # does not exist: tests the permission
     with prove_writing(prefix) as probe:
         reaper = UploadReaper(
             prefix,
@@ -114,7 +114,7 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
 
 
 def _require_conditions(prefix: Prefix, on_existing: str) -> None:
-    """Raises LocationError if the store would let two runs claim the location at once."""
+    """Raises LocationError if the store lacks conditional writes: two runs could claim at once."""
     heeds = store_conditions(prefix)
     if not (heeds.creates and heeds.replaces):
         raise LocationError(
@@ -126,7 +126,7 @@ def _require_conditions(prefix: Prefix, on_existing: str) -> None:
 
 
 def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, list[OpenUpload]]:
-    """The open uploads of interrupted runs that have a note of their properties."""
+    """The open uploads of interrupted runs, by key, if they have a NOTE_PART."""
     if reaper.unlisted is not None:
         raise S3Error(
             f"on_existing: resume needs s3:ListBucketMultipartUploads on {prefix.uri}, and a "
@@ -135,7 +135,7 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
         )
 
     def with_parts(upload: tuple[str, str]) -> OpenUpload:
-        """The upload with the parts that S3 has of it; with none if it is gone."""
+        """The upload with its parts in S3; without any if it no longer exists."""
         doing = f"listing what is uploaded of {prefix.uri_of(upload[0])}"
         with explained(doing, "s3:ListMultipartUploadParts"):
             try:
@@ -155,17 +155,17 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
 
 @dataclass(frozen=True)
 class Recovered:
-    """What earlier runs have left: the names they used, and a message if a commit was finished."""
+    """The names that earlier runs have used, and a message if a commit was completed just now."""
 
     used: UsedNames = NO_NAMES
     finished: str | None = None
 
 
 def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
-    """Roll a commit that was cut off forward if possible, else back; nothing if there is none.
+    """Rolls an interrupted commit at the location, if any, forward if possible, else back.
 
-    Raises CopyError if neither could be done, S3Error if the location can't be listed, and
-    LocationError if other runs keep committing there.
+    Raises CopyError if both fail, S3Error if the location can't be listed, and LocationError if
+    other runs keep committing there.
     """
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         there = prefix.find(prefix.key(COMMITTING))

@@ -1,4 +1,4 @@
-"""Makes all files of an export visible, or none. `docs/commit.md` has the states."""
+"""Makes all files of an export visible, or none. `docs/commit.md` explains the states."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _NEXT_RUN = "the next run to this location finishes the export, or undoes it"
 
 
 class _LostError(CopyError):
-    """Nothing of this commit is visible, and nothing ever can be."""
+    """Nothing of this commit is visible now, or can become visible later."""
 
 
 class Commit:
     """A commit at a location: `claim`, `complete` and `finish`, in a `with` block; then `release`.
 
-    Each change of its state is a compare-and-set of `_committing.json`. Where a call fails before
-    the export is decided to go forward, the block's end rolls back and raises CommitError, which
-    says what is left; or LocationError, of another run that has claimed or changed the location.
-    Where another run has decided that it goes forward, the block's end makes it visible instead,
-    and does not raise. `deletes`: the store compares before it deletes; `compares`: before it
-    writes, None where that is still to be tried.
+    Each change of its state is a conditional write of `_committing.json`. If a call fails before
+    the state is `forward`, the end of the block rolls back and raises CommitError, which says what
+    is left, or LocationError if another run has claimed or changed the location. If another run
+    has set the state to `forward`, the end of the block makes the export visible instead, and does
+    not raise. `deletes`: the store supports conditional deletes; `compares`: conditional writes,
+    None if that is not tested yet.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class Commit:
         self._effects = Effects(prefix, pending)
         self._deletes = deletes
         self._compares = compares
-        self._writer = str(pending.manifest["run_id"])  # the id under which it writes the intent
-        self._version: Version | None = None  # what it goes on from, once it has claimed
-        self._is_finishing = False  # then `__exit__` rolls nothing back
+        self._writer = str(pending.manifest["run_id"])  # `written_by` of our intents
+        self._version: Version | None = None  # the last version that we know, after the claim
+        self._is_finishing = False  # `finish` has begun, and handles its own failures
 
     @classmethod
     def from_intent(cls, prefix: Prefix, version: Version, *, deletes: bool) -> Commit:
-        """The commit that an intent at the location names."""
+        """The commit of this intent, which another run has written, for this run to recover."""
         assert version.intent.pending is not None
         commit = cls(prefix, version.intent.pending, deletes=deletes)
         commit._go_on_from(version)
@@ -85,12 +85,12 @@ class Commit:
     def __exit__(self, _: object, exc: BaseException | None, __: object) -> bool:
         if exc is None or self._is_finishing or not self._roll_back_unless_forward(exc):
             return False
-        if self._version is not None:  # else the run that made it visible cleans up
+        if self._version is not None:  # else the run that made the export visible cleans up
             self._finish(self._make_visible_with_another)
         return True
 
     def claim(self) -> None:
-        """Claim the location, which is as it was when the run began; nothing is visible yet."""
+        """Writes the intent; raises if the location has changed since the run began."""
         self._effects.require_free()
         self._put_claim()
         if self._compares is None:
@@ -100,17 +100,17 @@ class Commit:
         self._effects.require_unchanged()
 
     def complete(self) -> None:
-        """Complete the uploads; decides first where that replaces the old file for good."""
+        """Completes the uploads; if that replaces an old file, the state is `forward` before."""
         if self.pending.in_place is not None:
             self._decide_forward()
         if not self._effects.complete_all():
             raise CopyError(_GONE)
 
     def finish(self) -> None:
-        """Decide for the export, write the manifest, and delete what only the old one names.
+        """Sets the state to `forward`, writes the manifest, and deletes files that only the old
+        manifest names.
 
-        Raises CommitError, which says whether the export can still become visible, and
-        StaleFilesError.
+        Raises StaleFilesError, and CommitError, which says whether the export may become visible.
         """
         if self.pending.in_place is None:
             self._decide_forward()
@@ -118,33 +118,33 @@ class Commit:
         self._finish(self._make_visible)
 
     def release(self) -> None:
-        """Free the location for the next commit; a run that begins there does that too."""
+        """Frees the location for the next commit; a later run to it would do that, too."""
         if self._version is None:
             return
         used = self._version.intent.used
         if self._version.intent.shared:
             stale = used.with_names(self._effects.names(self.pending.stale))
             used = replace(used, retired=stale.retired)
-        # The manifest has the numbers, but one without numbered files may be below those of a
-        # commit that went back.
+        # The manifest also has a next number, but it may be lower than that of a commit that was
+        # rolled back.
         if used.next_number <= int(self.pending.manifest.get("next_number", 1)):
             used = replace(used, next_number=1)
-        # An intent that stays does no harm beside its manifest.
+        # If this fails, the intent stays, which does no harm beside its manifest.
         with contextlib.suppress(Exception):
             close_intent(self._prefix, self._version, self._writer, used, deletes=self._deletes)
 
     def _finish(self, make_visible: Callable[[], None]) -> None:
         try:
             make_visible()
-        except Exception as exc:  # noqa: BLE001 - whatever it is, it is decided
+        except Exception as exc:  # noqa: BLE001 - the state is `forward`, whatever fails
             self._undo_unless_visible(exc)
         self._effects.delete_stale()
 
     def recover(self) -> bool:
-        """Roll another run's commit forward, else back; whether the export is visible now.
+        """Rolls another run's commit forward, else back; returns whether the export is visible.
 
-        Raises ChangedError if yet another run goes on with it, CommitError if it can't be rolled
-        back yet, StaleFilesError, UnansweredError, and StoreError.
+        Raises ChangedError if a third run takes over the commit, CommitError if it can't be rolled
+        back now, StaleFilesError, UnansweredError, and StoreError.
         """
         state = self._current.intent.state
         if state == "open":
@@ -170,14 +170,14 @@ class Commit:
         return self._version
 
     def _go_on_from(self, version: Version) -> None:
-        # Written by the run of the files, the intent has their encryption.
+        # Only an intent that the run of the files has written has the encryption of the files.
         writers = {version.intent.run_id, version.intent.written_by}
         is_own = writers == {self.pending.manifest["run_id"]}
         self._effects.known.are_md5s |= is_own and version.has_md5
         self._version = version
 
     def _change(self, state: State, *, shared: bool | None = None) -> None:
-        """Change the state; there is no other way. Raises as `put_intent`."""
+        """Writes the intent with a new state, as nothing else does. Raises as `put_intent`."""
         if not self._compares:
             self._require_claimed()
         intent = self._current.intent
@@ -196,10 +196,10 @@ class Commit:
         self._go_on_from(version)
 
     def _claim_closed(self, intent: CommitIntent, found: Version | None) -> Version:
-        """Claim the location over the closed intent of a commit that has ended."""
+        """Claims the location by replacing `found`, the closed intent of an earlier commit."""
         if found is not None and found.intent.run_id == self._writer:
             self._go_on_from(found)
-            raise ChangedError(found)  # another run goes on with it already
+            raise ChangedError(found)  # another run has taken over our commit already
         if found is None or found.intent.state != "closed":
             raise self._taken_error()
         used = found.intent.used
@@ -214,13 +214,13 @@ class Commit:
             if exc.found is None or exc.found.intent.run_id != self._writer:
                 raise self._taken_error() from exc
             self._go_on_from(exc.found)
-            raise  # another run goes on with it already
+            raise  # another run has taken over our commit already
 
     def _require_claimed(self) -> None:
         try:
             found = read_intent(self._prefix)
         except StoreError:
-            return  # an export can do without the right to read
+            return  # an export works without the permission to read
         if found is None or found.intent != self._current.intent:
             raise self._taken_error()
         self._go_on_from(found)
@@ -237,24 +237,24 @@ class Commit:
         try:
             self._change("forward")
         except (UnansweredError, StoreError) as exc:
-            # To compare takes s3:GetObject. Without it, a run goes on if S3 has confirmed each
-            # completion to it; a file that is only there may be another run's (docs/commit.md).
+            # If-Match needs s3:GetObject. Without it, a run continues if it has received the ETag
+            # of each completed upload; other files may be another run's (docs/commit.md).
             is_certain = self.pending.replaces is None and self._effects.has_completed_all
             if not (is_denied(exc) and is_certain):
                 raise
 
     def _decide_for_another(self) -> None:
-        """Decide another run's commit forward if that is still possible, else back."""
+        """Sets the state of another run's commit to `forward` if still possible, else `back`."""
         whole = self._effects.is_visible()
         if not whole and self._effects.can_still_be_visible():
             whole = self.pending.in_place is not None or self._effects.complete_or_abort_all()
         self._change("forward" if whole else "back", shared=whole)
 
     def _roll_back_unless_forward(self, exc: BaseException) -> bool:
-        """After a failure: roll back and raise; True if the commit was decided forward."""
+        """After a failure: rolls back, and may raise; True if the state is `forward` instead."""
         try:
             if self._find_claim(exc):
-                # A decision holds until it is known to be impossible.
+                # The state `forward` stays until it is known that the export can't become visible.
                 if self._current.intent.state == "forward" or self._decide_back_unless_forward():
                     return True
                 problems = self._undo()
@@ -279,12 +279,12 @@ class Commit:
         return CommitError(reason, leftovers, self._effects.unproven_beside(exc))
 
     def _abort_unclaimed(self, exc: BaseException) -> list[str]:
-        """Abort the uploads of a claim without an answer; what it may have left."""
+        """If the claim had no response, aborts uploads; returns lines about what may remain."""
         may_be = f"{self._prefix.uri}{COMMITTING} may be there, and is then ended by the next run"
         return [*self._effects.abort(), may_be] if isinstance(exc, UnansweredError) else []
 
     def _find_claim(self, exc: BaseException) -> bool:
-        """Whether the claim was written; reads it where its PUT had no answer."""
+        """Whether the claim was written; reads the intent if its PUT had no response."""
         if self._version is None and not isinstance(exc, LocationError):
             found = read_intent(self._prefix)
             if found is not None and found.intent.run_id == self._writer:
@@ -292,7 +292,7 @@ class Commit:
         return self._version is not None
 
     def _decide_back_unless_forward(self) -> bool:
-        """Decide back, unless another run has decided; True if that run decided forward."""
+        """Sets the state to `back` if no other run has decided; else whether it is `forward`."""
         if self._effects.is_visible():
             return True
         found: Version | None = self._current
@@ -310,7 +310,8 @@ class Commit:
         return found.intent.state == "forward"
 
     def _undo(self) -> list[str]:
-        """Roll back, if that is decided; returns what is left for this or another run to undo."""
+        """Rolls back if this run has set the state to `back`, else only aborts the uploads;
+        returns lines about what is left to undo."""
         state, writer = self._current.intent.state, self._current.intent.written_by
         if state == "back" and writer == self._writer:
             return self._roll_back()
@@ -319,7 +320,7 @@ class Commit:
 
     def _abort_undecided(self, second: Exception) -> list[str]:
         text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
-        # Once an upload is gone, or a name taken, no other run can go forward either.
+        # Once an upload is aborted, or a name taken, other runs can't roll forward either.
         aborted = self._effects.abort(but_taken=True) if is_denied(second) else []
         there = f"{self._prefix.uri}{COMMITTING}, and files that are there already"
         return [text, *aborted, f"{there}: {_NEXT_RUN}"]
@@ -327,16 +328,16 @@ class Commit:
     # -- going forward
 
     def _make_visible(self) -> None:
-        """Write the manifest, once all files are there. Raises what S3 says."""
+        """Writes the manifest, after all files are complete. Raises StoreError and _LostError."""
         if self.pending.in_place is not None:
             self._require_forward()
         if not self._effects.write_manifest():
             raise _LostError(self._effects.overtaken_text())
 
     def _require_forward(self) -> None:
-        """Raises _LostError unless the state is still forward, now that the file is there.
+        """Raises _LostError unless the state is still `forward`, now that the file is complete.
 
-        Where the file's name stays, it may be that of another run, which has rolled this back.
+        As the file replaces one of the same name, it may be that of a run that rolled this back.
         """
         try:
             self._change("forward")
@@ -348,7 +349,8 @@ class Commit:
             self._go_on_from(found)
 
     def _make_visible_with_another(self) -> None:
-        """As `_make_visible`, beside another run; raises _LostError if no run ever can."""
+        """Completes the uploads and writes the manifest, while another run may do the same. Raises
+        _LostError if no run can."""
         if self._effects.is_visible():
             return
         if not self._effects.complete_or_abort_all():
@@ -356,10 +358,10 @@ class Commit:
         self._make_visible()
 
     def _undo_unless_visible(self, exc: Exception) -> None:
-        """After a failure to roll forward: roll back if possible; raises unless it is visible.
+        """After a failure to roll forward: rolls back if safe; raises unless it is visible.
 
-        Only where nobody else can still write the manifest: no other run has taken over and S3
-        has surely refused, or nobody ever can.
+        It is safe if nobody can write the manifest later: no run can at all, or no other run has
+        taken over, and S3 has certainly refused our write.
         """
         mine = not self._current.intent.shared and self.pending.in_place is None
         left = [f"{self._prefix.uri}{MANIFEST} may not name the new files yet: {_NEXT_RUN}"]
@@ -377,9 +379,9 @@ class Commit:
     # -- going back
 
     def _roll_back(self) -> list[str]:
-        """Abort every upload, delete visible files, and close; returns what could not be done.
+        """Aborts all uploads, deletes completed files, and closes the intent; returns failures.
 
-        The intent stays until the rest is done, so that the next run goes on with it.
+        The intent is closed last, so that after a failure the next run continues the work.
         """
         problems = self._effects.abort()
         if not problems and self.pending.in_place is None:
@@ -396,5 +398,5 @@ class Commit:
         except (UnansweredError, StoreError) as exc:
             return [describe_failure(exc, f"removing {self._prefix.uri}{COMMITTING}")]
         except ChangedError:
-            pass  # another run has come to the same end
+            pass  # another run has rolled back and closed the intent
         return []
