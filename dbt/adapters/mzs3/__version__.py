@@ -1,3 +1,3 @@
-"""The adapter's version, read by dbt after every model."""
+"""The adapter's version, which dbt reads after every model."""
 
 version = "0.1.0"

@@ -1,7 +1,7 @@
-"""All that compiled jobs and macros import; stable from one version to the next.
+"""The names that compiled jobs and macros import; they are stable across versions.
 
-Another version of dbt-mzs3 may run a job under `target/run` again. So names are only added here,
-and later arguments of functions have defaults.
+Another version of dbt-mzs3 may run an existing job under `target/run`. So names are never removed
+from here, and new arguments of functions need defaults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Relations with their columns, and functions, in Spark's catalogs, which are dbt's databases."""
+"""Relations, their columns, and functions in Spark's catalogs, which dbt calls databases."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _ROWS = "stats:rows:"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mzs3Relation(SparkRelation):
-    """A relation of Spark. Its database becomes a part of its schema (`catalog.schema`), as users
-    may write it there: so it has the same name in either case."""
+    """A relation of Spark. Its database becomes a part of its schema (`catalog.schema`). As users
+    may also write that as the schema, a relation has the same name in both cases."""
 
     def __post_init__(self) -> None:
         if self.path.database and self.path.schema:
@@ -36,7 +36,7 @@ class Mzs3Relation(SparkRelation):
 
     @classmethod
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Mzs3Relation:
-        """The relation of a node; without its database if that is Spark's default."""
+        """The relation of a node; without its database if that is Spark's default catalog."""
         relation: Mzs3Relation = super().create_from(quoting, relation_config, **kwargs)
         credentials = getattr(quoting, "credentials", None)
         if credentials and relation_config.database == credentials.default_catalog:
@@ -45,27 +45,27 @@ class Mzs3Relation(SparkRelation):
 
 
 class CatalogAdapter(SparkAdapter):
-    """dbt-spark's, with databases, functions, and columns as SQL names their types."""
+    """dbt-spark's adapter, with databases, functions, and SQL's names for the types of columns."""
 
     Relation = Mzs3Relation
 
     def schema_in(self, database: str | None, schema: str) -> str:
-        """The schema of relations: with its catalog, unless that is Spark's default."""
-        # The database may be an undefined variable of a macro.
+        """The schema as relations have it: with its catalog, unless that is Spark's default."""
+        # Macros may pass an undefined variable as the database.
         is_default = not database or database == self.config.credentials.default_catalog
         return schema_of(Path(None if is_default else database, schema))
 
     def get_relation(
         self, database: str | None, schema: str, identifier: str
     ) -> BaseRelation | None:
-        """The relation, if there is one."""
+        """The relation, or None if it does not exist."""
         relation: BaseRelation | None = super().get_relation(
             None, self.schema_in(database, schema), identifier
         )
         return relation
 
     def functions_in(self, schema_relation: BaseRelation) -> Iterator[BaseRelation]:
-        """The project's functions that the schema has."""
+        """The project's functions that exist in the schema."""
         own = functions_of(self.get_macro_resolver()).values()
         schema = str(schema_relation.schema)
         in_schema = [one for one in own if self.schema_in(one.database, one.schema) == schema]
@@ -90,13 +90,13 @@ class CatalogAdapter(SparkAdapter):
         relations = [relation for relation in listed if relation.schema]
         schema = str(schema_relation.schema)
         for number, relation in enumerate(relations):
-            # In the session catalog, Spark reports tables of Iceberg as Hive's.
+            # In the session catalog, Spark reports Iceberg tables as Hive tables.
             if relation.is_table and _OF_ICEBERG in (relation.information or ""):
                 relations[number] = relation = relation.replace(is_iceberg=True)
             if "." in schema:  # Spark leaves out the catalog
                 relations[number] = relation.replace_path(schema=schema)
         names = {str(relation.identifier).lower() for relation in relations}
-        # dbt takes one relation of a name, and needs none to replace a function.
+        # dbt expects one relation of a name; to replace a function, it needs no relation.
         functions = self.functions_in(schema_relation)
         relations += [one for one in functions if str(one.identifier).lower() not in names]
         return relations
@@ -111,7 +111,7 @@ class CatalogAdapter(SparkAdapter):
         return columns
 
     def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:
-        """As dbt-spark's, but without a number of 0 rows, which Spark also reports for unknown."""
+        """As in dbt-spark, but without row counts of 0, which Spark also reports if unknown."""
         for column in super()._get_columns_for_catalog(relation):
             is_known = column.get(f"{_ROWS}value") != 0
             yield {key: value for key, value in column.items() if is_known or _ROWS not in key}
@@ -119,8 +119,8 @@ class CatalogAdapter(SparkAdapter):
     def get_filtered_catalog(
         self, relation_configs: Any, used_schemas: Any, relations: Any = None
     ) -> tuple[agate.Table, list[Exception]]:
-        """The columns of the relations, with their database apart from the schema; once for each
-        name by which nodes know a relation."""
+        """The columns of the relations, with the database separate from the schema; repeated for
+        each database and schema that nodes use for the same relation."""
         table, failures = super().get_filtered_catalog(relation_configs, used_schemas, relations)
         manifest = self.get_macro_resolver()
         named: defaultdict[tuple[str, str], set[tuple[str | None, str]]] = defaultdict(set)

@@ -52,23 +52,23 @@ def render_copy_job(
     identifier: str,
     full_refresh: bool = False,
 ) -> str:
-    """Python source whose QUERY is `query` to the last byte, but for white space around it."""
+    """The Python source of an export; its QUERY equals `query`, without white space around it."""
     more = _MORE_OF_COPY.format(full_refresh=full_refresh, schema=schema, identifier=identifier)
     names = {"imported": "RunContext, copy_to_s3", "function": "copy_to_s3"}
     return _JOB.format(what="COPY TO S3", **names, **_of_model(node, query, options), more=more)
 
 
 def render_shard_job(node: str, query: str, options: Mapping[str, Any]) -> str:
-    """Python source whose QUERY is `query` to the last byte, but for white space around it."""
+    """The Python source of a shard; its QUERY equals `query`, without white space around it."""
     names = {"imported": "persist_shard", "function": "persist_shard"}
     more = "    tell=tell,\n"
     return _JOB.format(what="The shard", **names, **_of_model(node, query, options), more=more)
 
 
 def _of_model(node: str, query: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """The parts of the source that are the model's."""
+    """The parts of the source that depend on the model."""
     text = query.strip().replace("\\", "\\\\").replace("\r", "\\r")
-    # Through JSON and back: only plain values get into the source.
+    # A JSON round trip, so that the source only has plain values.
     plain = json.loads(json.dumps(dict(options)))
     lines = "".join(f"    {key!r}: {value!r},\n" for key, value in sorted(plain.items()))
     return {

@@ -47,14 +47,14 @@ _SECOND_INVOCATION = (
     "all, so that the rows of the two could get mixed. Run one after the other, or each in a "
     "process of its own"
 )
-# The value of a setting, and the name of a file or a jar, go on to the statement's end.
+# Statements whose last value (of a setting, a file or a jar) extends to the statement's end.
 _VALUE_TO_THE_END = re.compile(
     r"(?:set|reset|add|list|refresh(?!\s+(?:table|function)\b))\b", re.IGNORECASE
 )
 
 
 class _DebugLog(logging.Handler):
-    """Passes on to dbt's log what rooms that do not import dbt log."""
+    """Writes the log of modules that do not import dbt to dbt's log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logger.debug(record.getMessage())
@@ -63,18 +63,18 @@ class _DebugLog(logging.Handler):
 _ours = logging.getLogger("dbt.adapters.mzs3")
 _ours.addHandler(_DebugLog())
 _ours.setLevel(logging.DEBUG)
-_ours.propagate = False  # to a console on the root logger
+_ours.propagate = False  # not also to the root logger, which may write to the console
 
 
 def as_dbt_error(error: Mzs3Error) -> DbtRuntimeError:
-    """A database error for a SparkJobError, a runtime error for others."""
+    """The dbt error: a database error for a SparkJobError, else a runtime error."""
     kind = DbtDatabaseError if isinstance(error, SparkJobError) else DbtRuntimeError
     return kind(str(error))
 
 
 @contextmanager
 def as_dbt_errors() -> Iterator[None]:
-    """Raises an Mzs3Error of the block as dbt's."""
+    """Raises any Mzs3Error of the block as dbt's error."""
     try:
         yield
     except Mzs3Error as exc:
@@ -82,7 +82,7 @@ def as_dbt_errors() -> Iterator[None]:
 
 
 def session_of(credentials: Mzs3Credentials) -> SparkSession:
-    """A new session of the profile. Raises SparkJobError as `engine.open_session` does."""
+    """Opens a session for the profile. Raises SparkJobError as `engine.open_session` does."""
     return open_session(
         credentials.connect_server,
         credentials.server_side_parameters,
@@ -92,7 +92,7 @@ def session_of(credentials: Mzs3Credentials) -> SparkSession:
 
 
 class Remains:
-    """What cancelled jobs of an interrupted run leave behind; safe for threads."""
+    """Texts about what cancelled jobs of an interrupted run have left; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -101,7 +101,7 @@ class Remains:
 
     @contextmanager
     def running(self, job: str) -> Iterator[None]:
-        """Around a job: one that runs when `raise_if_interrupted` is called was cut off."""
+        """Marks a job as running; if it still is in `raise_if_interrupted`, that reports it."""
         with self._lock:
             self._running.append(job)
         try:
@@ -111,14 +111,14 @@ class Remains:
                 self._running.remove(job)
 
     def say(self, text: str) -> None:
-        """Keeps what a cancelled job has left, as dbt would not show it."""
+        """Keeps a text about a cancelled job, as dbt does not show errors of cancelled nodes."""
         with self._lock:
             if text not in self._said:
                 self._said.append(text)
 
     def raise_if_interrupted(self) -> None:
-        """While a KeyboardInterrupt is handled, raises all of that instead, without a stack
-        trace."""
+        """While a KeyboardInterrupt is handled, raises a DbtRuntimeError with all texts, for which
+        dbt shows no stack trace."""
         with self._lock:
             cut_off = [f"{job} was cut off before it had ended" for job in self._running]
             said, self._said = [*self._said, *cut_off], []
@@ -131,29 +131,29 @@ class Remains:
 class ReadingResponse(AdapterResponse):
     """A response, in `adapter_response` of run_results.json.
 
-    `bytes_read` are the bytes fetched of shards before the node, by source and column.
+    `bytes_read`: how many bytes of shards were fetched before the node, by source and column.
     """
 
     bytes_read: dict[str, dict[str, int]] | None = None
 
 
 class NodeState(threading.local):
-    """What the node that this thread runs has done so far."""
+    """What the node that runs in this thread has done so far."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Forget the node before."""
+        """Resets everything, at the start of a node."""
         self.warnings = Warnings()
         self.fetched: dict[str, dict[str, int]] = {}
-        """The bytes fetched of shards before the node, by source and column."""
+        """How many bytes of shards were fetched before the node, by source and column."""
         self.committed: Committed | None = None
         """What the node's job has committed."""
 
 
 class Mzs3ConnectionManager(SparkConnectionManager):
-    """Opens Spark sessions, and other connections as dbt-spark does."""
+    """Opens Spark sessions; opens connections of other methods as dbt-spark does."""
 
     TYPE = "mzs3"
 
@@ -173,7 +173,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         try:
             yield
         except DbtRuntimeError as exc:
-            if "\n\tat " in str(exc.msg):  # of a Thrift server
+            if "\n\tat " in str(exc.msg):  # a stack trace from a Thrift server
                 logger.debug(str(exc.msg))
                 exc.msg = str(readable(Exception(exc.msg)))
             raise
@@ -188,7 +188,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
 
     @classmethod
     def open(cls, connection: Connection) -> Connection:
-        """Open a connection; the first one starts Spark where the method is `session`."""
+        """Opens a connection; the first one starts Spark if the method is `session`."""
         credentials = connection.credentials
         if not credentials.has_session:
             opened: Connection = super().open(connection)
@@ -200,23 +200,23 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         try:
             connection.handle = SessionConnection(session_of(credentials))
         except Mzs3Error as exc:
-            connection.handle, connection.state = None, ConnectionState.FAIL  # or close opens it
+            connection.handle, connection.state = None, ConnectionState.FAIL  # else close opens it
             raise as_dbt_error(exc) from exc
         connection.state = ConnectionState.OPEN
         return connection
 
     def cancel(self, connection: Connection) -> None:
-        """Stops the work of the connection, in this process or elsewhere."""
+        """Cancels the work of the connection, also that in Spark or a submitted job."""
         try:
             connection.handle.cancelled.set()
             super().cancel(connection)
-        except Exception as exc:  # noqa: BLE001 - of a statement that has not begun or has ended
+        except Exception as exc:  # noqa: BLE001 - the statement has not begun or has ended
             logger.debug(f"cancelling {connection.name}: {exc}")
 
     def cancel_open(self) -> list[str]:
         """Cancels the work of other threads; returns the names of their connections.
 
-        dbt's own would open those that are not open yet, and might start Spark to stop it.
+        dbt's own method would open connections that are not open yet, and so might start Spark.
         """
         own = self.get_if_exists()
         with self.lock:
@@ -226,14 +226,14 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return [connection.name for connection in others if connection.name is not None]
 
     def require_own_thread(self) -> None:
-        """Raises DbtRuntimeError in another thread than the one of this manager's invocation, if
-        that still runs."""
+        """Raises DbtRuntimeError if called in another thread than that of this manager's
+        invocation of dbt, while that is running."""
         thread = self._thread
         if thread is not threading.current_thread() and self._is_busy and thread.is_alive():
             raise DbtRuntimeError(_SECOND_INVOCATION.format(thread.name))
 
     def set_connection_name(self, name: str | None = None) -> Connection:
-        """As dbt's own."""
+        """As dbt's own; also records that an invocation is running."""
         self._is_busy = True
         connection: Connection = super().set_connection_name(name)
         return connection
@@ -246,9 +246,9 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         self._is_busy = self._is_new or ConnectionState.OPEN in states
 
     def cleanup_all(self) -> None:
-        """As dbt's own; raises what remains of a run that the user has interrupted.
+        """As dbt's own; if the user has interrupted the run, raises an error about what remains.
 
-        An invocation begins with this, and is refused while the one of this manager runs.
+        dbt also calls this at the start of an invocation; it raises if another one is running.
         """
         self.require_own_thread()
         self._is_new = self._is_busy = False
@@ -256,7 +256,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         self.remains.raise_if_interrupted()
 
     def _add_query_comment(self, sql: str) -> str:
-        """As dbt's own, but not after a statement that would take the comment for a value."""
+        """As dbt's own, but adds no comment after statements that would read it as a value."""
         is_appended = self.query_header is not None and self.query_header.comment.append
         if is_appended and _VALUE_TO_THE_END.match(COMMENTS.sub("", sql, count=1)):
             return sql
@@ -265,7 +265,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:
-        """`INSERT 12` where Spark has counted the rows, else `OK`."""
+        """A response such as `INSERT 12` if Spark has counted the rows, else `OK`."""
         if isinstance(cursor, SessionCursor) and (rows := cursor.rows_affected) is not None:
             return ReadingResponse(
                 _message=f"{cursor.verb} {rows}", code=cursor.verb, rows_affected=rows
@@ -273,7 +273,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return ReadingResponse(_message="OK")
 
     def with_reads(self, response: AdapterResponse) -> AdapterResponse:
-        """The response, with the bytes fetched before the node of this thread."""
+        """Adds `bytes_read` of this thread's node to the response, and returns it."""
         if isinstance(response, ReadingResponse):
             response.bytes_read = self.node.fetched or None
         return response
@@ -281,7 +281,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
-        """As dbt's own; handles errors of fetching rows too."""
+        """As dbt's own, but also handles errors while rows are fetched."""
         with self.exception_handler(sql):
             response, table = super().execute(sql, auto_begin, fetch, limit)
         return self.with_reads(response), table

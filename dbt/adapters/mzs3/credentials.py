@@ -1,4 +1,4 @@
-"""The outputs of a profile with `type: mzs3`."""
+"""The settings of a profile's output with `type: mzs3`, which dbt calls credentials."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Mzs3ConnectionMethod(StrEnum):
 class Mzs3Credentials(SparkCredentials):
     """The checked output of a profile.
 
-    Its secrets are not in its repr, in `dbt debug`, in Jinja's `target` or in what dbt serializes.
+    Its repr, `dbt debug`, Jinja's `target` and dbt's serialization do not contain its secrets.
     Raises DbtRuntimeError with all problems at once. The text below a field is its row in
     `docs/options.md`.
     """
@@ -57,7 +57,7 @@ class Mzs3Credentials(SparkCredentials):
     """With `connect`, the server: `sc://spark.acme.com:15002`, followed by what it needs, such as
     `/;use_ssl=true;token={{ env_var('DBT_ENV_SECRET_SPARK_TOKEN') }}`. Values are
     percent-encoded: `/` as `%2F`, `=` as `%3D`. What follows the `;` is not shown."""
-    # YAML's numbers and booleans are as good as text here.
+    # Numbers and booleans of YAML are converted to text below.
     server_side_parameters: Dict[str, Any] = field(default_factory=dict)  # noqa: UP006
     """Spark's settings. Without `spark.sql.warehouse.dir`, tables and the metastore are kept in
     `.spark/` where dbt runs."""
@@ -74,7 +74,7 @@ class Mzs3Credentials(SparkCredentials):
 
     def __post_init__(self) -> None:
         problems = [*self._problems()]
-        # Not fields: what dbt serializes is the profile's own text, with its keys masked.
+        # These are not fields, as dbt serializes fields: the profile's own values, with masks.
         self.connections: dict[str, AwsConnection] = {}
         self.submit_options: SubmitOptions | None = None
         try:
@@ -93,8 +93,8 @@ class Mzs3Credentials(SparkCredentials):
             for key, value in self.server_side_parameters.items()
         }
         host = self.host
-        # dbt-spark requires a host, cuts a slash off it, and turns off ANSI mode, which is the
-        # profile's to do (docs/decisions/0001-ansi-mode.md).
+        # dbt-spark requires a host, removes its final slash, and turns off ANSI mode, which only
+        # the profile may do (docs/decisions/0001-ansi-mode.md): this is undone below.
         if self.method == Mzs3ConnectionMethod.SESSION:
             self.host = host or ""
         super().__post_init__()
@@ -127,7 +127,7 @@ class Mzs3Credentials(SparkCredentials):
 
     @cached_property
     def folder(self) -> Path:
-        """Where dbt runs: a model may change the working directory later."""
+        """The directory where dbt was started, as models may change the working directory."""
         return Path.cwd()
 
     @property
@@ -137,7 +137,7 @@ class Mzs3Credentials(SparkCredentials):
 
     @property
     def runs_jobs(self) -> bool:
-        """Whether the profile runs jobs, and not SQL alone."""
+        """Whether the profile can run jobs, not only SQL."""
         return self.has_session or self.submit_options is not None
 
     @property
@@ -147,12 +147,12 @@ class Mzs3Credentials(SparkCredentials):
 
     @property
     def default_catalog(self) -> str:
-        """The catalog of a schema that is named without one, by the profile."""
+        """The catalog, by the profile, of schemas that are named without one."""
         return str(self.server_side_parameters.get("spark.sql.defaultCatalog", SPARK_CATALOG))
 
     @property
     def connect_server(self) -> str | None:
-        """The URL of the Spark Connect server, with its token; None without one."""
+        """The URL of the Spark Connect server, with its token; None for other methods."""
         return self.host if self.method == Mzs3ConnectionMethod.CONNECT else None
 
     @property
@@ -177,7 +177,7 @@ class Mzs3Credentials(SparkCredentials):
         return ("method", *super()._connection_keys())
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """The keys that `dbt debug` prints and Jinja's `target` has; of AWS connections only the
+        """The keys that `dbt debug` and Jinja's `target` show; for each AWS connection, only its
         name, region and endpoint."""
         yield from super().connection_info(with_aliases=with_aliases)
         if self.method == Mzs3ConnectionMethod.SESSION:
@@ -204,7 +204,7 @@ class Mzs3Credentials(SparkCredentials):
         }
         for name in _SECRET_FIELDS:
             value = serialized.get(name)
-            if isinstance(value, dict):  # any parameter of Spark may hold a key
+            if isinstance(value, dict):  # any parameter of Spark may be a secret
                 serialized[name] = dict.fromkeys(value, HIDDEN)
             elif value is not None:
                 serialized[name] = HIDDEN
@@ -215,7 +215,7 @@ class Mzs3Credentials(SparkCredentials):
 
 
 def require_spark(credentials: Mzs3Credentials, subject: str) -> None:
-    """Raises SparkJobError if the profile runs SQL only, as the subject needs more."""
+    """Raises SparkJobError, which names the subject, if the profile can only run SQL."""
     if not credentials.runs_jobs:
         raise SparkJobError(
             f"{subject} needs more than SQL, which is all that `method: {credentials.method}` "

@@ -1,4 +1,4 @@
-"""The errors of this package, all of them Mzs3Errors; the doors turn them into dbt's."""
+"""The errors of this package, all Mzs3Errors; the classes that dbt calls convert them to dbt's."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dbt.adapters.mzs3.text import bulleted, counted
 
 
 class Mzs3Error(Exception):
-    """An error a user can act on: the text says what is wrong, where, and what to do next."""
+    """An error for users; the text says what is wrong, where, and what to do next."""
 
 
 class ConfigError(Mzs3Error):
     """All problems of the configuration of a model, a source or an operation.
 
-    The users and passwords in URLs that they quote are hidden.
+    Users and passwords in quoted URLs are hidden.
     """
 
     def __init__(self, subject: str, problems: Sequence[str]) -> None:
@@ -27,11 +27,11 @@ class ConfigError(Mzs3Error):
 
 
 class S3Error(Mzs3Error):
-    """A request to S3, SQS or STS failed; names the action, its object, and the permission."""
+    """A request to S3, SQS or STS failed; the text has the action, its object, the permission."""
 
 
 class LocationError(Mzs3Error):
-    """The location of an export can't take it: not empty, or in another run's hands."""
+    """An export can't use its location: it is not empty, or another run uses it, for example."""
 
 
 class CopyError(Mzs3Error):
@@ -50,23 +50,23 @@ class SourceError(Mzs3Error):
 
 
 class ShardError(Mzs3Error):
-    """A shard can't be read or changed as it was asked for; the text says why."""
+    """A shard can't be read or changed as requested; the text says why."""
 
 
 class SparkJobError(Mzs3Error):
-    """Spark failed for a reason of its own; carries its message, in which the users and passwords
-    in URLs are hidden."""
+    """Spark failed, or can't run the work. Users and passwords in the URLs of the message are
+    hidden."""
 
     def __init__(self, message: str) -> None:
         super().__init__(hide_logins(message))
 
 
 class ExecutorError(Mzs3Error):
-    """An error raised on an executor for a user to read on the driver.
+    """An error that is raised on an executor and shown to users by the driver.
 
-    Spark hands the driver a text with tracebacks, so the error is a JSON document between marks,
-    which `spark.failure.executor_error` reads. The driver shows `message` alone. `cause` tells it
-    what to do, and `s3_object` is the URI of the object that is wrong.
+    Spark sends the driver a text with tracebacks, so the error is a JSON document between marks,
+    which `spark.failure.executor_error` parses. The driver shows only `message`. `cause` is for
+    code that handles the error; `s3_object` is the URI of the wrong object.
     """
 
     def __init__(self, message: str, cause: str = "", s3_object: str | None = None) -> None:
@@ -74,7 +74,7 @@ class ExecutorError(Mzs3Error):
         self.cause = cause
         self.s3_object = s3_object
         document = {"message": message, "cause": cause, "s3_object": s3_object}
-        # Without a `<`, a message that quotes an object can't contain the end mark.
+        # Escapes `<`, so that a message that quotes an object can't contain the end mark.
         marked = json.dumps(document).replace("<", "\\u003c")
         super().__init__(f"{MARK_BEGIN}{marked}{MARK_END}")
 

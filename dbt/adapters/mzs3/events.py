@@ -1,5 +1,5 @@
-"""The events of exports and shards, a line for people and fields for programs each, without
-secrets, and what exports and shards return."""
+"""The events of exports and shards, each with a line for people and fields for programs, without
+secrets; and the results of exports and shards."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FieldValue = str | int | float | bool | None
 class CopyEvent:
     """An event of an export; `docs/copy-to-s3.md` has the fields of each kind.
 
-    `name` is the same for all events of a kind. In the fields of each, `relation` is the model as
-    users name it, `unique_id` as dbt does. Sizes are in bytes, times in seconds. `bar` is for a
-    terminal.
+    `name` is the kind of event. All events have the fields `relation`, the model's name for users,
+    and `unique_id`, its id in dbt. Sizes are in bytes, times in seconds. `bar` is a progress bar
+    for a terminal.
     """
 
     name: str
@@ -28,17 +28,17 @@ class CopyEvent:
 
     @property
     def message(self) -> str:
-        """The event as a line of a log."""
+        """The event as a line of the log."""
         return f"{self.fields['relation']}: {self.text}"
 
     @property
     def message_with_bar(self) -> str:
-        """The message for a terminal, with a bar for the share of parts that are done, if any."""
+        """The message for a terminal, with the progress bar, if any."""
         return f"{self.fields['relation']}: {self.bar}{self.text}"
 
 
 def copy_warning(relation: str, unique_id: str, location: str, warning: str) -> CopyEvent:
-    """The event of a failure that the export does not depend on."""
+    """The event for a problem that does not fail the export."""
     about = {"relation": relation, "unique_id": unique_id, "location": location}
     return CopyEvent("mzs3.copy.warning", warning, {**about, "warning": warning}, "warn")
 
@@ -53,8 +53,8 @@ def ignore_event(_: CopyEvent) -> None:
 
 @dataclass(frozen=True)
 class Committed:
-    """What an export or a write to a shard has committed, which is visible by way of the
-    `manifest`; `bytes` and `files` are of what it wrote."""
+    """The result of a committed export, or of a write to a shard. `manifest` is the URI of the
+    object that makes it visible; `files` and `bytes` count what was written."""
 
     rows: int
     location: str

@@ -1,4 +1,4 @@
-"""The adapter: dbt-spark's, with the methods that dbt or our macros call."""
+"""The adapter: extends dbt-spark's, with methods that dbt and our macros call."""
 
 from __future__ import annotations
 
@@ -69,18 +69,18 @@ PACKAGES = (
     *("audit_helper", "dbt_artifacts", "dbt_expectations", "dbt_external_tables", "dbt_utils"),
 )
 """The dbt packages for which the adapter has macros of its own, in `macros/packages/`."""
-_ADAPTERS = "dbt"  # dbt's name for the macros of adapters, in search orders
+_ADAPTERS = "dbt"  # the name of all adapters' macros in dbt's search orders
 
 
 class Mzs3Adapter(CatalogAdapter):
     """dbt's adapter of `type: mzs3`.
 
-    It declares no options of models to dbt, which would check neither their names nor their types,
-    as `export/options.py` and `shard/options.py` do.
+    It declares no model options to dbt, which would not check their names and types;
+    `export/options.py` and `shard/options.py` do.
     """
 
     ConnectionManager = Mzs3ConnectionManager
-    # Not the freshness of sources in batches, which would drop each one's response.
+    # Without the capability for freshness in batches, which would drop each source's response.
     _capabilities = CapabilityDict(
         {Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full)}
     )
@@ -92,13 +92,13 @@ class Mzs3Adapter(CatalogAdapter):
         self.overlaps: Mapping[str, Sequence[str]] = {}
 
     def set_macro_context_generator(self, macro_context_generator: Any) -> None:
-        """As dbt's own, at the begin of an invocation. Raises DbtRuntimeError on the adapter of
-        another invocation that runs."""
+        """As dbt's own, at the start of an invocation. Raises DbtRuntimeError if another
+        invocation is running with this adapter."""
         self.connections.require_own_thread()
         super().set_macro_context_generator(macro_context_generator)
 
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
-        """Also checks the parsed project, before Spark starts."""
+        """As dbt's own; also checks the parsed project, before Spark starts."""
         super().set_macro_resolver(macro_resolver)
         refuse_to_build_sources(self.config.args)
         command = getattr(self.config.args, "which", None)
@@ -115,7 +115,7 @@ class Mzs3Adapter(CatalogAdapter):
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """Lists no relations yet, so that a run without any never starts Spark."""
+        """Lists no relations yet, so that a run that needs none does not start Spark."""
         if clear:
             self.cache.clear()
 
@@ -123,7 +123,7 @@ class Mzs3Adapter(CatalogAdapter):
     def list_relations(self, database: str | None, schema: str) -> list[BaseRelation]:
         """The relations of a schema, from the cache once it has been listed."""
         database, schema = None, self.schema_in(database, schema)
-        # One at a time: a listing must not bring back what another thread has dropped.
+        # One at a time: a listing must not add relations that another thread has dropped.
         with self._listing:
             cached = self._schema_is_cached(database, schema)
             relations: list[BaseRelation] = super().list_relations(database, schema)
@@ -134,7 +134,7 @@ class Mzs3Adapter(CatalogAdapter):
     @classmethod
     def quote(cls, identifier: str | None) -> str:
         """The identifier, quoted for Spark."""
-        # dbt quotes the database too, which is None here.
+        # dbt also passes the database, which is None here.
         return quote_identifier(str(identifier))
 
     @available
@@ -150,7 +150,7 @@ class Mzs3Adapter(CatalogAdapter):
 
     @property
     def default_python_submission_method(self) -> str:
-        """`spark_submit` where the profile has that, else `session`, dbt's own."""
+        """`spark_submit` if the profile has that, else `session`, which is dbt-spark's."""
         method: str = self.config.credentials.submission_method
         return method
 
@@ -184,7 +184,7 @@ class Mzs3Adapter(CatalogAdapter):
     def compile_copy_job(
         self, node: Any, query: str, relation: BaseRelation, full_refresh: bool = False
     ) -> str:
-        """The job of a `copy_to_s3` model. Raises DbtRuntimeError with all wrong options."""
+        """The source of a `copy_to_s3` model's job. Raises DbtRuntimeError with all problems."""
         name, options = node.unique_id, export_options(node, self.get_macro_resolver())
         if not getattr(self.behavior, COPY_FLAG).no_warn:
             raise DbtRuntimeError(
@@ -206,7 +206,7 @@ class Mzs3Adapter(CatalogAdapter):
 
     @available.parse(lambda *_args, **_kwargs: "")
     def compile_shard_job(self, node: Any, query: str) -> str:
-        """The job of a `persist_shard` model. Raises as `compile_copy_job` does."""
+        """The source of a `persist_shard` model's job. Raises as `compile_copy_job` does."""
         name, options = node.unique_id, shard_options(node, self.get_macro_resolver())
         credentials = self.config.credentials
         with as_dbt_errors():
@@ -216,7 +216,7 @@ class Mzs3Adapter(CatalogAdapter):
 
     @available.parse_none
     def narrowed_by(self) -> str | None:
-        """The flag with which models read a part of their inputs only; None without one."""
+        """The flag, if any, with which models read only a part of their inputs."""
         if is_empty_run(self):
             return "--empty"
         return None if getattr(self.config.args, "SAMPLE", None) is None else "--sample"
@@ -225,7 +225,7 @@ class Mzs3Adapter(CatalogAdapter):
 
     @available.parse_none
     def run_operation(self, operation: str, *arguments: Any) -> None:
-        """Runs this run-operation. Raises dbt's errors, also after Ctrl-C."""
+        """Runs a run-operation. Raises dbt's errors, also after Ctrl-C."""
         try:
             with as_dbt_errors():
                 OPERATIONS[operation](self, *arguments)
@@ -235,11 +235,11 @@ class Mzs3Adapter(CatalogAdapter):
     # --- Sources ---------------------------------------------------------------------------
 
     def pre_model_hook(self, config: Any) -> None:
-        """Before a node: ingests or reads its sources, and refuses one that writes what another
-        node writes.
+        """Before a node: ingests or reads its sources, and raises if another node also writes, or
+        drops, what the node writes.
 
-        Drops a `file_format` of none or an empty text, which projects of several adapters set:
-        dbt-spark refuses it, or makes `using none` of it.
+        Removes a `file_format` of none or an empty text, which projects for several adapters set:
+        dbt-spark would refuse it, or render `using none`.
         """
         self.connections.node.begin()
         options = config.model.config.extra
@@ -252,8 +252,8 @@ class Mzs3Adapter(CatalogAdapter):
             self.connections.node.fetched = stage_for_node(self, config.model)
 
     def post_model_hook(self, config: Any, context: Any) -> None:
-        """After a node: fails it if dbt takes one of its warnings for an error. If it fails after
-        its commit, as by a post-hook, the error says what is there."""
+        """After a node: fails it if one of its warnings is an error by dbt's flags. If it fails
+        after its commit, for example in a post-hook, the error says what was committed."""
         failure, committed = sys.exc_info()[1], self.connections.node.committed
         lines = [*self.connections.node.warnings.errors]
         why = "its post-hook failed or was cut off" if failure else AS_ERRORS
@@ -263,7 +263,7 @@ class Mzs3Adapter(CatalogAdapter):
             return
         text = "\n".join(lines)
         if self.connections.get_thread_connection().handle.cancelled.is_set():
-            self.connections.remains.say(text)  # as dbt does not show the error
+            self.connections.remains.say(text)  # dbt does not show errors of cancelled nodes
         if failure is None:
             raise DbtRuntimeError(text)
         if isinstance(failure, DbtRuntimeError):
@@ -275,8 +275,8 @@ class Mzs3Adapter(CatalogAdapter):
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> Any:
-        """As dbt's own, after the ingestion of what a hook of a run reads. The error for a missing
-        table says how to ingest a source, the one for a grant why Spark takes none."""
+        """As dbt's own, after ingesting the sources that a hook of a run reads. Errors for missing
+        tables say how to ingest a source, those for grants that Spark has none."""
         stage_for_run_hook(self)
         try:
             return super().execute(sql, auto_begin, fetch, limit)
@@ -288,7 +288,7 @@ class Mzs3Adapter(CatalogAdapter):
             raise
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
-        """The columns; the relations of a source that was never ingested or read are created."""
+        """The columns; creates the relation of a source that was never ingested or read."""
         columns: list[SparkColumn] = super().get_columns_in_relation(relation)
         if not columns and make_source_relation(self, relation):
             columns = super().get_columns_in_relation(relation)
@@ -315,7 +315,7 @@ class Mzs3Adapter(CatalogAdapter):
 
     @classmethod
     def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
-        """`double` where a value has decimals; else, for large integers, as for integers."""
+        """`double` if a value has decimals, else as `convert_integer_type`."""
         kind: str = super().convert_number_type(agate_table, col_idx)
         return cls.convert_integer_type(agate_table, col_idx) if kind == "bigint" else kind
 
@@ -344,7 +344,7 @@ class Mzs3Adapter(CatalogAdapter):
     # --- dbt debug -------------------------------------------------------------------------
 
     def debug_query(self) -> None:
-        """For `dbt debug`: checks Spark, submitted jobs if there are any, each AWS connection."""
+        """For `dbt debug`: checks Spark, jobs of `spark_submit` if set, and AWS connections."""
         super().debug_query()
         credentials = self.config.credentials
         problems: list[str] = []
@@ -362,7 +362,7 @@ class Mzs3Adapter(CatalogAdapter):
             raise DbtRuntimeError("\n".join(problems))
 
     def _problems_of_jobs(self) -> list[str]:
-        """Submits a job; the problem of schemas of the server that it does not see."""
+        """Submits a job; returns a problem if it does not see all schemas of the server."""
         _, on_server = self.execute("show schemas", fetch=True)
         with as_dbt_errors(), runner_for(self.config.credentials) as runner:
             in_job = runner.run(Call(schema_names, {}), "dbt debug")
@@ -380,17 +380,17 @@ class Mzs3Adapter(CatalogAdapter):
 
 
 def search_own_macros(config: Any) -> None:
-    """Has dbt search the adapter's macros for PACKAGES before those of the package, and after the
-    project's.
+    """Makes dbt use the adapter's own macros for PACKAGES instead of the packages', except where
+    the project has one.
 
-    dbt searches adapters' macros only for packages whose `dispatch` in dbt_project.yml says so; a
-    project that has such an entry keeps its order. dbt's own `date_spine` and `generate_series`
-    then replace those of dbt_utils, of which they are copies.
+    dbt searches adapters' macros for a package only if `dispatch` in dbt_project.yml has them; a
+    project that has such an entry keeps its order. As a side effect, dbt's own `date_spine` and
+    `generate_series` replace those of dbt_utils, of which they are copies.
     """
-    if not hasattr(config, "dispatch"):  # a command that has no project
+    if not hasattr(config, "dispatch"):  # the command needs no project
         return
     orders: dict[str, list[str]] = {}
-    for each in config.dispatch:  # of several entries for a package, dbt takes the first
+    for each in config.dispatch:  # if a package has several entries, dbt uses the first
         orders.setdefault(each["macro_namespace"], each["search_order"])
     for package in PACKAGES:
         order = orders.get(package, [config.project_name, package])

@@ -1,5 +1,5 @@
-"""Our events and warnings in dbt's log. A warning that dbt takes for an error fails its node or
-operation at the end of that."""
+"""Our events and warnings in dbt's log. A warning that is an error by dbt's flags fails its node
+or operation at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AS_ERRORS = "a warning is an error here, by --warn-error or warn_error_options"
 
 
 def _message_type() -> Any:
-    """A protobuf message like dbt's own, whose data is a JSON object instead of fixed fields."""
+    """A protobuf message like those of dbt's events, but its data is a JSON object."""
     template, data = adapter_types_pb2.AdapterEventInfoMsg.DESCRIPTOR, struct_pb2.Struct.DESCRIPTOR
     file = descriptor_pb2.FileDescriptorProto(
         name="dbt_mzs3/copy_log_event.proto", package="dbt_mzs3", syntax="proto3"
@@ -53,7 +53,7 @@ class CopyLogEvent(InfoLevel):
     message as `msg`, and dbt's `node_info`. Numbers are doubles, as in all JSON of protobuf.
     """
 
-    # dbt looks the two types of an event up here, by the name of its class.
+    # dbt finds the two protobuf types of an event here, by the name of its class.
     PROTO_TYPES_MODULE = SimpleNamespace(  # type: ignore[assignment]
         CopyLogEvent=struct_pb2.Struct,
         CopyLogEventMsg=_Message,
@@ -62,7 +62,7 @@ class CopyLogEvent(InfoLevel):
     )
 
     def code(self) -> str:
-        """A code of none of dbt's own events."""
+        """The event's code, which none of dbt's own events has."""
         return "MZS3"
 
     def message(self) -> str:
@@ -71,25 +71,25 @@ class CopyLogEvent(InfoLevel):
 
 
 class AdapterEventWarning(CopyLogEvent):
-    """A warning of an export, as `warn_error_options` calls all warnings of adapters."""
+    """A warning of an export. In `warn_error_options`, all warnings of adapters have this name."""
 
 
 class Warnings:
-    """Logs warnings, for any thread; collects those that dbt takes for errors.
+    """Logs warnings, and collects those that are errors by dbt's flags; thread-safe.
 
-    With `--warn-error` or `warn_error_options`, dbt raises them while they are logged, which would
-    interrupt an export or its clean-up.
+    With `--warn-error` or `warn_error_options`, dbt raises an error when a warning is logged; that
+    would interrupt an export or its clean-up.
     """
 
     def __init__(self) -> None:
         self.errors: list[str] = []
 
     def warn(self, text: str) -> None:
-        """Log this warning."""
+        """Logs a warning."""
         self._fire(partial(logger.warning, text), text)
 
     def tell(self, event: CopyEvent) -> None:
-        """Log this event; on a terminal, progress has a bar."""
+        """Logs an event; on a terminal, progress has a bar."""
         message = event.message_with_bar if sys.stdout.isatty() else event.message
         node = get_node_info()
         about = {"node_info": node} if node.get("node_name") else {}
@@ -106,8 +106,8 @@ class Warnings:
 
 @contextmanager
 def warnings_of(what: str) -> Iterator[Warnings]:
-    """The warnings of a block; raises Mzs3Error at its end if dbt takes one for an error, which is
-    logged instead if the block fails itself."""
+    """Yields Warnings for a block; raises Mzs3Error at its end if some are errors by dbt's flags.
+    If the block fails itself, they are logged instead."""
     warnings = Warnings()
     try:
         yield warnings

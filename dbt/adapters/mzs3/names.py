@@ -1,7 +1,7 @@
-"""Names of columns and fields, compared as Spark does.
+"""Compares names of columns and fields as Spark does.
 
-Spark compares in two ways: by Java's `equalsIgnoreCase` to look a name up, as in each query of a
-view, and by `toLowerCase` to create a table.
+Spark compares names in two ways: with Java's `equalsIgnoreCase` to look up a name, as in each
+query of a view, and with `toLowerCase` to create a table.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 ONE_NAME = "one name where spark.sql.caseSensitive is off, as it is by default"
-"""What is wrong with two names that differ in case: readers may have the setting off."""
+"""The problem of two names that differ only in case, for readers that have the setting off."""
 
 
 def namesakes_text(first: str, second: str, what: str = "columns") -> str:
-    """Two names that Spark takes for one, in a message, with the reason."""
+    """The text of a message about two names that Spark treats as equal, with the reason."""
     if first == second:
         return f"two {what} named {first}"
     return f"{what} {first} and {second}, which are {ONE_NAME}"
 
 
 def folded(name: str) -> str:
-    """The name, folded so that names are equal where a lookup of Spark's takes them for one.
+    """Folds a name: two names that are equal for Spark's lookups have equal results.
 
-    Letter by letter, in upper case and then in lower case, as far as that is one letter again: so
-    Turkish i without a dot is i, long s is s and final sigma is sigma, but sharp s is not ss.
+    Converts each letter to upper and then to lower case, if the result is one letter: Turkish
+    dotless i becomes i, long s becomes s, final sigma becomes sigma, but sharp s stays.
     """
     return "".join(map(_folded_letter, name))
 
@@ -35,7 +35,7 @@ def _folded_letter(letter: str) -> str:
 
 
 def namesakes(names: Sequence[str]) -> list[tuple[int, int]]:
-    """The indexes of each pair of names that Spark takes for one, the first occurrence first."""
+    """The indexes of each pair of names that Spark treats as equal: the first occurrence first."""
     first_seen: dict[str, int] = {}
     pairs = []
     for index, name in enumerate(names):

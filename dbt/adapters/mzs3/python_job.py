@@ -1,4 +1,4 @@
-"""Runs compiled Python jobs for dbt, and makes its responses of their results."""
+"""Runs compiled Python jobs for dbt, and converts their results to dbt's responses."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def run_started_ms() -> int:
 
 @dataclass
 class JobHelper(PythonJobHelper):
-    """Runs a job for the node that has the connection of this thread: in the session of that, or
-    by `spark-submit`."""
+    """Runs the job of this thread's node, in the session of its connection or with
+    `spark-submit`."""
 
     model: dict[str, Any]
     credentials: Mzs3Credentials
@@ -42,7 +42,7 @@ class JobHelper(PythonJobHelper):
     submission_method: str
 
     def submit(self, compiled_code: str) -> Any:
-        """Run the job; returns its `result`. Raises dbt's errors."""
+        """Runs the job; returns its `result`. Raises dbt's errors."""
         node = str(self.model["unique_id"])
         handle = self.connections.get_thread_connection().handle
         remains = self.connections.remains
@@ -56,7 +56,7 @@ class JobHelper(PythonJobHelper):
             if handle.cancelled.is_set():
                 raise SparkJobError(CANCELLED)
             with remains.running(node):
-                # Without the white space of Jinja before it, the lines of errors are the file's.
+                # Without Jinja's leading white space, line numbers in errors are the file's.
                 return self._run(node, compiled_code.lstrip(), handle)
         except Mzs3Error as exc:
             if handle.cancelled.is_set():
@@ -118,7 +118,7 @@ def job_response(result: Any) -> AdapterResponse:
 
 
 def notice_of_commit(node: str, why: str, result: Committed) -> str:
-    """The error of a node that fails after its commit: what is there, and what to do."""
+    """The error text of a node that fails after its commit: what was committed, what to do."""
     if isinstance(result, CopyResult):
         state, again = "the export is complete and stays", "exports once more"
     else:

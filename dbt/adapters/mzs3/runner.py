@@ -1,4 +1,4 @@
-"""Where calls that need Spark run: in sessions of dbt's process, or in a job of `spark-submit`."""
+"""Runs calls that need Spark: in sessions of dbt's process, or in a job of `spark-submit`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ T = TypeVar("T")
 
 
 class Runner:
-    """Runs calls in this process, each in a session of its own, until the end of a block. Safe for
-    threads."""
+    """Runs calls in this process, each in a new session, during a `with` block. Thread-safe."""
 
     def __init__(self, credentials: Mzs3Credentials) -> None:
         self._credentials = credentials
@@ -35,7 +34,7 @@ class Runner:
         return self
 
     def __exit__(self, *failure: Any) -> None:
-        """End what still runs."""
+        """Does nothing here; a subclass ends its job."""
 
     def run(
         self,
@@ -45,10 +44,10 @@ class Runner:
         cancelled: threading.Event | None = None,
         tell: Tell = lambda what: None,
     ) -> T:
-        """The result of a call in a session of its own; `subject` is named in errors.
+        """Runs a call in a new session and returns its result; `subject` is named in errors.
 
         Raises an Mzs3Error: the call's own, one with Spark's message, or one that says that the
-        profile runs SQL only.
+        profile can only run SQL.
         """
         require_spark(self._credentials, subject)
         try:
@@ -57,7 +56,7 @@ class Runner:
             raise readable(exc) from exc
 
     def interrupt(self) -> None:
-        """Interrupts the Spark jobs that run now, of all calls."""
+        """Interrupts the running Spark jobs of all calls."""
         at_once([session.interruptAll for session in [*self._sessions]])
 
     def _run(self, call: Call[T], subject: str, cancelled: threading.Event, tell: Tell) -> T:
@@ -96,7 +95,7 @@ class _JobRunner(Runner):
 
 
 def submit_plan(credentials: Mzs3Credentials, name: str) -> SubmitPlan:
-    """How a job of this name is submitted, by a profile that has `spark_submit`."""
+    """The plan to submit a job of this name; the profile must have `spark_submit`."""
     options, connections = credentials.submit_options, credentials.connections.values()
     assert options is not None
     parameters = {**credentials.server_side_parameters, **options.conf}
@@ -113,5 +112,5 @@ def submit_plan(credentials: Mzs3Credentials, name: str) -> SubmitPlan:
 
 
 def runner_for(credentials: Mzs3Credentials) -> Runner:
-    """The runner of the profile. It starts nothing before the first call."""
+    """The runner for the profile; it starts Spark with the first call."""
     return Runner(credentials) if credentials.has_session else _JobRunner(credentials)

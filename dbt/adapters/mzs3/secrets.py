@@ -1,8 +1,7 @@
-"""Keeps secrets out of logs, errors, artifacts and tables: the mask, and all that puts it there.
+"""Hides secrets in logs, errors, artifacts and tables, by replacing them with a mask.
 
-An option says that it is secret (`option(…, secret=True)`): `options/option.py` has the values of
-those. Users and passwords in URLs are hidden by `hide_logins`, which every ConfigError and
-SparkJobError calls.
+Options are declared as secret with `option(…, secret=True)`; `options/option.py` returns their
+values. Every ConfigError and SparkJobError calls `hide_logins`.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 HIDDEN = "*****"
-"""What stands for a secret, in dbt's own log too."""
+"""The mask that replaces a secret, the same as in dbt's own log."""
 
 _SECRET_SETTING = re.compile(r"secret|password|token|credential|access\W?key", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9_-]{1,80}")
-# The schemes of a URL, which may be several, and what follows them up to where a text goes on. All
-# of a URL is looked at once, so that the time is that of the text's length.
+# A URL: one or more schemes, and the rest, up to a character that ends it. Each character is
+# matched once, so that the time is linear in the text's length.
 _URL = re.compile(r"((?:\b[a-z][a-z0-9+.-]{0,20}://)+)([^\s\"'`<>()\[\]{},;|\\]+)", re.I)
-# After the name of a host, or of a bucket that is an ARN.
+# Begins with a host and a slash, or with a bucket that is an ARN: an @ after that ends no login.
 _NO_LOGIN = re.compile(r"arn:|[^:]*[/?#]|[^:]*:[0-9]{1,5}[/?#]")
 _LOGIN_OF_URL = re.compile(r"\A((?:[a-z][a-z0-9+.-]*://)+)(?!/).*@", re.I | re.S)
 
 
 def secret_settings(conf: Mapping[str, str]) -> list[str]:
-    """The values of Spark's settings whose names say that they are secret."""
+    """The values of Spark's settings whose names look like those of secrets."""
     return [value for key, value in conf.items() if value and _SECRET_SETTING.search(key)]
 
 
@@ -37,17 +36,17 @@ def hide_secrets(secrets: Iterable[str], text: str) -> str:
 
 
 def quoted_word(given: Any) -> str:
-    """What a user has given, if it is a word; any other text may hold a password."""
+    """Quotes a user's value in a message if it is one word; other texts may contain a password."""
     is_word = isinstance(given, str) and _WORD.fullmatch(given)
     return repr(given) if is_word else "a text that is not shown, as it may hold a password"
 
 
 def hide_logins(text: str) -> str:
-    """A text that quotes others', with the users and passwords of the URLs in it hidden.
+    """Hides the users and passwords of the URLs in a text.
 
-    As far as a text tells where a URL ends: a password with a space, a quote, a bracket, a comma
-    or the like is not found whole. What follows the first slash of a URL is left alone, as are
-    users without a password, but for those of http and https, which may be tokens.
+    Passwords with a space, a quote, a bracket, a comma or the like are not hidden completely, as
+    these characters end a URL. Text after the first slash of a URL is kept, and so are users
+    without a password, except with http and https, where they may be tokens.
     """
     return _URL.sub(_hide_login_of_url, text) if "@" in text else text
 
@@ -62,5 +61,5 @@ def _hide_login_of_url(url: re.Match[str]) -> str:
 
 
 def hide_login(url: str) -> str:
-    """A setting that is one URL, with what may be a login hidden: all before its last @."""
+    """Hides a possible login in a setting that is one URL: all text before its last @."""
     return _LOGIN_OF_URL.sub(rf"\g<1>{HIDDEN}@", url)

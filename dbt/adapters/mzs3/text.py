@@ -1,4 +1,4 @@
-"""Parts of messages: counts, sizes, durations, times and suggestions."""
+"""Formats parts of messages: counts, sizes, durations, times and suggestions."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ _LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 object`, `2 objects`: the number with its noun, whose plural ends in s."""
+    """A number with its noun, whose plural ends in s: `1 object`, `2 objects`."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def grouped(count: int, noun: str) -> str:
-    """As `counted`, with commas: `1 row`, `1,234 rows`."""
+    """A number, with thousands separators, and its noun: `1 row`, `1,234 rows`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def bulleted(lines: Iterable[str]) -> str:
-    """Each line on a line of its own, below the text before it."""
+    """The lines as a bulleted list, which begins on a new line."""
     return "".join(f"\n  - {line}" for line in lines)
 
 
 def followed_by(text: str, sentence: str) -> str:
-    """The text with one more sentence; on a line of its own if the text has several lines."""
+    """Adds a sentence to the text; on a new line if the text has several lines."""
     text = text.rstrip(".\n ")
     return f"{text}\n{sentence}" if "\n" in text else f"{text}. {sentence}"
 
 
 def is_near_miss(given: str, meant: str) -> bool:
-    """Whether a word is most likely a misspelling of another."""
+    """Whether `given` is probably a misspelling of `meant`."""
     close = difflib.get_close_matches(given.lower(), [meant], cutoff=0.8)
     return given != meant and bool(close)
 
@@ -43,14 +43,14 @@ def did_you_mean(given: str, names: Iterable[str]) -> str:
 
 
 def operation_command(operation: str, arguments: str) -> str:
-    """The command of a run-operation, for a shell, with its arguments as YAML."""
-    # In a shell, a single quote ends what another one began.
+    """The shell command of a run-operation; `arguments` is the inside of a YAML mapping."""
+    # A single quote would end the quoted text of the shell.
     escaped = arguments.replace("'", "'\\''")
     return f"dbt run-operation {operation} --args '{{{escaped}}}'"
 
 
 SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-"""Each 1024 of the one before."""
+"""Each unit is 1024 times the one before."""
 
 
 def bytes_text(size: float) -> str:
@@ -65,7 +65,7 @@ def count_text(count: float) -> str:
 
 def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
     power = 0
-    # By the rounded value: 1023.9 kB is 1 MB.
+    # The rounded value decides: 1023.9 kB is 1 MB.
     while power + 1 < len(units) and round(value, 0 if value >= 100 else 1) >= base:
         value /= base
         power += 1
@@ -81,7 +81,7 @@ def duration_text(seconds: float) -> str:
 
 
 def largest_units(seconds: int) -> list[tuple[int, str]]:
-    """The two largest units of a time, such as 3 `min` and 12 `s`; of seconds alone just them."""
+    """Splits a duration into its two largest units, such as 3 `min` and 12 `s`, or one: `s`."""
     parts: list[tuple[int, str]] = []
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
         count, seconds = divmod(seconds, size)
@@ -91,7 +91,7 @@ def largest_units(seconds: int) -> list[tuple[int, str]]:
 
 
 def moment_text(moment: int) -> str:
-    """A time in ms since the epoch, with its date and time in UTC if there is one."""
+    """A time in ms since the epoch, followed by the date and time in UTC, if in Python's range."""
     if not 0 <= moment <= _LAST_YEAR_MS:
         return str(moment)
     time = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=moment)

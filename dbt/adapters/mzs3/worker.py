@@ -1,4 +1,4 @@
-"""What a Python process of Spark's workers keeps of ours from one task to the next."""
+"""State that a Python worker process of Spark keeps for us from one task to the next."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from types import ModuleType
 from typing import Any
 
 _MODULE = "_dbt_mzs3_worker_state"
-# A worker keeps the code of this many kinds of tasks, with its pickle some 1 MB each.
+# For how many kinds of tasks a worker keeps the code, which takes about 1 MB each.
 _KEPT_CODE = 16
 _FULL_COLLECTION_S = 60.0
 
 
 def worker_state() -> dict[str, Any]:
-    """What our code keeps for as long as this Python process lives.
+    """A dict that lives as long as this Python process.
 
-    Executor code is pickled by value, so its modules have new globals in each task. This dict is
-    therefore an attribute of a module of its own in `sys.modules`, where each copy of the code
-    finds the same one. In it are:
+    Executor code is pickled by value, so its modules have new globals in each task. The dict is
+    therefore an attribute of an extra module in `sys.modules`, where each copy of the code finds
+    the same dict. Its keys are:
 
     - `stores`: the stores that were opened in the last minute (`store/opened.py`)
     - `loader`: botocore's descriptions of services (`store/client.py`)
     - `code`: the functions and classes of each kind of task, by their pickle
-    - `collected`, `frozen`: when garbage was last collected in full, and whether what survived
-      that is frozen
+    - `collected`, `frozen`: the time of the last full garbage collection, and whether the objects
+      that survived it are frozen
     """
     module: Any = sys.modules.setdefault(_MODULE, ModuleType(_MODULE))
     state: dict[str, Any] = module.__dict__.setdefault("state", {})
@@ -35,14 +35,14 @@ def worker_state() -> dict[str, Any]:
 
 
 def load(code: bytes, data: bytes) -> Any:
-    """Unpickles `data`, whose functions and classes of ours are those of `code`.
+    """Unpickles `data`, with our functions and classes from `code`.
 
-    `code` is a pickled dict of them by module and name. It is unpickled once in a process.
+    `code` is a pickled dict of them, by module and name, and is unpickled once in a process.
     """
     kept = worker_state().setdefault("code", {})
     ours = kept[code] = kept.pop(code, None) or pickle.loads(code)  # noqa: S301 - our own
     while len(kept) > _KEPT_CODE:
-        del kept[next(iter(kept))]  # the one that was used longest ago
+        del kept[next(iter(kept))]  # the least recently used
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
@@ -53,10 +53,10 @@ def load(code: bytes, data: bytes) -> Any:
 
 
 def freeze_survivors() -> None:
-    """Once a minute, lets the garbage collector look at all objects of the process; in between,
-    leaves out those that survived.
+    """Lets PySpark's garbage collection after each task examine all objects only once a minute; in
+    between, objects that survived are frozen, and skipped.
 
-    PySpark collects garbage after each task. With boto3 loaded, a full collection takes 0.17 s.
+    With boto3 loaded, a full collection takes 0.17 s.
     """
     state, now = worker_state(), time.monotonic()
     if now - state.get("collected", -_FULL_COLLECTION_S) >= _FULL_COLLECTION_S:

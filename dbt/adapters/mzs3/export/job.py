@@ -197,8 +197,8 @@ class ExportRun:
         )
         with self.commit as commit:
             commit.claim()
-            # Aborts uploads of lost task attempts; failures are not reported. Only after the claim:
-            # else two runs could abort each other's uploads, and both would fail.
+            # Aborts uploads of lost task attempts; failures are not reported. Only after the
+            # claim: else two runs could abort each other's uploads, and both would fail.
             with ThreadPoolExecutor(1) as beside:
                 stale = beside.submit(preflight.reaper.abort_stale, keep)
                 commit.complete()

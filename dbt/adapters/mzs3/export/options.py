@@ -44,7 +44,7 @@ class CopyOptions:
     properties: ObjectProperties = group(ObjectProperties)
 
     def as_config(self) -> dict[str, Any]:
-        """The options as in a model's config, without those that do not affect the files."""
+        """The options as in a model's config, without unused ones and the object properties."""
         unused = ("single_file",) if self.single_file is None else (*_OF_PARTS, "max_file_size")
         unrecorded = {*unused, *options_of(ObjectProperties)}
         found = {key: value for key, value in as_config(self).items() if key not in unrecorded}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 VIEW = "mzs3_copies_running"
 
 EVERY_S = 10.0
-"""The interval at which an export writes its row; the first time is one interval after the start."""
+"""How often an export writes its row; the first time is EVERY_S after its start."""
 DEAD_S = 60.0
 """The view shows an export as dead if its row was not updated for this long."""
 _SHOWN_S = 24 * 3600.0

@@ -173,7 +173,7 @@ def named_target(
 
 
 def named_location(location: str | None, problems: list[str]) -> S3Location | None:
-    """Parses the location of existing objects; None, and one more of `problems`, if it is wrong."""
+    """Parses the location of existing objects; if it is wrong, None, and another problem."""
     try:
         return readable_location(location or "")
     except ValueError as exc:

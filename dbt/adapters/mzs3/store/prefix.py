@@ -174,7 +174,7 @@ def _repeat_conflicts(request: Callable[..., Answer], *arguments: Any, **conditi
 
 
 def map_concurrently(items: Iterable[Item], work: Callable[[Item], Answer]) -> list[Answer]:
-    """Does the work in threads and returns the results; the first error is raised after all end."""
+    """Does the work in threads; returns the results, or raises the first error, once all end."""
     with ThreadPoolExecutor(_THREADS) as pool:
         outcomes = [pool.submit(work, item) for item in items]
     return [outcome.result() for outcome in outcomes]

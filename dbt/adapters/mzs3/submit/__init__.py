@@ -1,1 +1,1 @@
-"""Work that `spark-submit` does: what starts it, and the driver that it starts."""
+"""Jobs of `spark-submit`: the process that dbt starts, and the driver that runs in it."""

@@ -1,4 +1,4 @@
-"""The command that starts a submitted job, the files that it reads, and its environment."""
+"""The `spark-submit` command of a job, the files that it reads, and its environment."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.submit.options import SubmitOptions
 
 PROPERTIES = "spark.properties"
-"""The file of Spark's settings, which is read before the driver starts."""
+"""The file of Spark's settings, which `spark-submit` reads before the driver starts."""
 PACKAGE = Path(anchor.__file__).parent
-# dbt gives variables with such names to the profile alone.
+# dbt allows variables with these names only in the profile.
 _HIDDEN_PREFIX = "DBT_ENV_SECRET"
 _MAIN = "from dbt.adapters.mzs3.submit.driver import main\n\nmain()\n"
 
 
 def spark_submit() -> Path:
-    """The script of SPARK_HOME, or else of the installed pyspark. Raises SparkJobError if there is
-    none."""
+    """The path of `spark-submit` in SPARK_HOME, or if that is not set, in the installed pyspark.
+    Raises SparkJobError if there is none."""
     home, spec = os.environ.get("SPARK_HOME"), importlib.util.find_spec("pyspark")
     homes = [home] if home else list(spec.submodule_search_locations or ()) if spec else []
     for folder in homes:
@@ -39,7 +39,7 @@ def spark_submit() -> Path:
 def command(
     options: SubmitOptions, settings: Mapping[str, str], folder: Path, socket: Path
 ) -> list[str]:
-    """The command, whose files this function writes to the folder, which must be private."""
+    """Returns the command, and writes the files that it reads to the folder, which is private."""
     script = spark_submit()
     archive, main, properties = (
         folder / name for name in ("dbt_mzs3.zip", "dbt_mzs3_job.py", PROPERTIES)
@@ -60,8 +60,8 @@ def command(
 
 
 def environment(options: SubmitOptions) -> dict[str, str]:
-    """This process's environment without its secrets. The driver, and workers in its process, run
-    this Python, unless the user names another."""
+    """This process's environment without secrets. The driver, and the workers of a local master,
+    run this Python, unless the user has set another."""
     variables = {key: one for key, one in os.environ.items() if not key.startswith(_HIDDEN_PREFIX)}
     variables.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     master = options.master or options.conf.get("spark.master", "local")
@@ -71,8 +71,8 @@ def environment(options: SubmitOptions) -> dict[str, str]:
 
 
 def _write_archive(path: Path) -> None:
-    """Archives our code, which the driver finds before its own dbt: a job needs nothing of that,
-    and loading it takes seconds."""
+    """Archives our code without dbt, for the driver to import before any installed dbt, which a
+    job does not need, and which takes seconds to import."""
     with zipfile.ZipFile(path, "w") as archive:
         for package in ("dbt", "dbt/adapters", "dbt/adapters/mzs3"):
             archive.writestr(f"{package}/__init__.py", "")
@@ -83,12 +83,12 @@ def _write_archive(path: Path) -> None:
 
 
 def _properties(settings: Mapping[str, str]) -> str:
-    """The settings as a file of Java's properties."""
+    """The settings in the format of Java's properties files."""
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in settings.items())
 
 
 def _escaped(text: str) -> str:
-    """Letters and digits as they are, all else as `\\uXXXX` for each unit of UTF-16."""
+    """Escapes all but ASCII letters and digits as `\\uXXXX`, one for each UTF-16 code unit."""
     encoded = text.encode("utf-16-be")
     units = [encoded[at : at + 2] for at in range(0, len(encoded), 2)]
     return "".join(

@@ -1,6 +1,6 @@
 """The driver that `spark-submit` starts, which runs the calls that dbt's process sends.
 
-Its Python may lack dbt; our code is in an archive that is submitted with it.
+Its Python may not have dbt; our code is in an archive that is submitted with the job.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ OpenSession = Callable[[SessionSettings], SparkSession]
 
 
 def main() -> None:
-    """Serves dbt's process, whose socket is the first argument."""
+    """Serves dbt's process; the path of its socket is the first argument of the command."""
     serve(sys.argv[1], _open_session)
 
 
 def run_submitted(
     spark: SparkSession, *, code: str, name: str, secrets: tuple[str, ...], **provided: Any
 ) -> Any:
-    """As `run_job`, with `scrub` among the globals; None for a result that is no object of ours,
-    as it may be one that can't be sent."""
+    """Runs a job with `run_job`, with `scrub` among its globals. Returns its result if that is of
+    a class of ours, else None, as other objects may not be picklable."""
     result = run_job(spark, code, name, {**provided, "scrub": partial(hide_secrets, secrets)})
     is_ours = type(result).__module__.startswith("dbt.adapters.mzs3.")
     return result if is_ours else None
@@ -59,7 +59,7 @@ def serve(address: str, open_session: OpenSession) -> None:
     """Runs the calls that arrive at the socket, each in a session and a thread of its own.
 
     Returns once dbt's process has sent End and all calls have returned. If that process is gone,
-    cancels the calls, gives them GRACE_S to clean up, and removes the folder of the socket.
+    cancels the calls, lets them clean up for GRACE_S, and removes the folder of the socket.
     """
     try:
         with Client(address, "AF_UNIX") as channel:
@@ -74,21 +74,21 @@ def serve(address: str, open_session: OpenSession) -> None:
                 raise
             driver.wait(None)
     except (EOFError, OSError):
-        shutil.rmtree(Path(address).parent, ignore_errors=True)  # as nobody else will
+        shutil.rmtree(Path(address).parent, ignore_errors=True)  # dbt's process is gone
 
 
 def _open_session(settings: SessionSettings) -> SparkSession:
     spark = SparkSession._instantiatedSession
     if spark is None:
         quieten_pyspark()
-        spark = SparkSession.builder.getOrCreate()  # as spark-submit was told
+        spark = SparkSession.builder.getOrCreate()  # with the settings of spark-submit
         ship_executor_code()
     return configure(spark.newSession(), settings.parameters, settings.executor_timeout)
 
 
 @dataclass
 class _Run:
-    """A call, with its session once there is one."""
+    """A call, and its session once it is open."""
 
     request: Request
     thread: threading.Thread | None = None
@@ -105,10 +105,10 @@ class _Driver:
         self._opening = threading.Lock()
 
     def receive(self, message: Request | Cancel) -> None:
-        """Starts a call, or cancels it, also again: its query may have been in planning before."""
+        """Starts or cancels a call; may cancel repeatedly: planning can't be interrupted."""
         if isinstance(message, Request):
             run = self.calls[message.number] = _Run(message)
-            # A daemon, for which Python does not wait at its end.
+            # A daemon thread, which Python does not wait for when it exits.
             run.thread = threading.Thread(target=self._run, args=(run,), daemon=True)
             run.thread.start()
         elif message.number in self.calls:  # else the call has not arrived
@@ -119,7 +119,7 @@ class _Driver:
                     run.session.interruptAll()
 
     def wait(self, seconds: float | None) -> None:
-        """Waits until all calls have returned, or for so many seconds."""
+        """Waits until all calls have returned, at most this many seconds."""
         until = None if seconds is None else time.monotonic() + seconds
         for run in self.calls.values():
             if run.thread is not None:
@@ -140,7 +140,7 @@ class _Driver:
 
     def _session_for(self, subject: str) -> SparkSession:
         try:
-            with self._opening:  # or each would start a Spark
+            with self._opening:  # only the first call starts Spark
                 return self._open_session()
         except SPARK_FAILURES as exc:
             text = f"{subject}: the job's Spark could not start: {readable(exc)}"

@@ -1,6 +1,6 @@
 """The messages between dbt's process and the driver of a submitted job.
 
-They are pickled, and cross a socket in a folder that only this user can open.
+They are pickled, and sent through a socket in a folder that only this user can open.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dbt.adapters.mzs3.secrets import hide_secrets
 from dbt.adapters.mzs3.spark.job import Call
 
 GRACE_S = 60.0
-"""How long cancelled work may clean up, before it is killed."""
+"""How long a cancelled call may clean up before the job is killed."""
 
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """To the driver, first: the settings of its sessions."""
+    """To the driver, as the first message: the settings of its sessions."""
 
     parameters: Mapping[str, str] = field(repr=False)
     executor_timeout: int
@@ -27,7 +27,7 @@ class SessionSettings:
 
 @dataclass(frozen=True)
 class Request:
-    """To the driver: run this call; all messages about it have its number."""
+    """To the driver: run this call. All messages about the call have its number."""
 
     number: int
     call: Call[Any]
@@ -72,8 +72,8 @@ class Failure:
     of_spark: bool
 
     def error(self, secrets: Iterable[str]) -> Mzs3Error:
-        """The error to raise, without the secrets."""
+        """The error to raise, with the secrets hidden."""
         error = (SparkJobError if self.of_spark else Mzs3Error)(hide_secrets(secrets, self.text))
-        # For dbt's log of debugging.
+        # dbt shows the cause in its debug log.
         error.__cause__ = RuntimeError(hide_secrets(secrets, self.trace))
         return error

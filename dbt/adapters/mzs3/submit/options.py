@@ -1,4 +1,4 @@
-"""How a profile has jobs submitted, where dbt has no session of its own."""
+"""The options under `spark_submit` in a profile, with which jobs are submitted."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SubmitOptions:
     """After how many seconds a job is ended, its start included. 0 is never."""
 
     def problems(self, _: Mapping[str, Any]) -> Iterator[str]:
-        """What is given twice."""
+        """The problems of settings that are given twice."""
         if self.master is not None and "spark.master" in self.conf:
             yield "master and conf.spark.master are both given; give one of them"
         if "spark.submit.deployMode" in self.conf:
@@ -83,9 +83,9 @@ class SubmitOptions:
 
 
 def parse_submit_options(declared: Any) -> SubmitOptions:
-    """The options that stand under `spark_submit`; an empty mapping takes all defaults.
+    """Parses the options under `spark_submit`; an empty mapping means all defaults.
 
-    Raises ConfigError with all problems, which quote no value of a setting, as it may be a secret.
+    Raises ConfigError with all problems; they quote no values of settings, which may be secrets.
     """
     if not isinstance(declared, Mapping):
         problem = f"{KEY} must be a mapping of keys such as master and conf"

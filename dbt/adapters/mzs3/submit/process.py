@@ -1,4 +1,4 @@
-"""A job of `spark-submit` as a process: its start, its calls, its end."""
+"""Starts a job of `spark-submit` as a process, sends calls to its driver, and ends it."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ from dbt.adapters.mzs3.text import counted
 T = TypeVar("T")
 
 _POLL_S = 0.2
-# How long a driver without calls takes, at most, to end its Spark.
+# How long to wait until a driver without calls has stopped Spark and exited.
 _END_S = 30.0
 _TERM_S = 5.0
 _LAST_LINES = 20
-# Lines of stack traces of Java and Python, which errors leave out.
+# Matches lines of stack traces of Java and Python, which are left out of errors.
 _FRAME = re.compile(r"\s|Traceback \(most recent call last\)")
-# Some systems limit the address of a socket to 104 bytes.
+# Some systems limit the path of a socket to 104 bytes.
 _LONGEST_FOLDER = 90
 
 
 @dataclass(frozen=True)
 class SubmitPlan:
-    """How jobs are submitted: the profile's options, the settings that they don't have, and those
-    of sessions. `secrets` are kept out of the job's log and errors."""
+    """How jobs are submitted: the profile's options; more Spark `settings`, which the options
+    override; and those of sessions. `secrets` are hidden in the job's log and errors."""
 
     options: SubmitOptions
     _: KW_ONLY
@@ -66,9 +66,9 @@ class SubmitPlan:
 
 
 class Submission:
-    """A job that `spark-submit` runs inside the block; safe for threads.
+    """A job of `spark-submit` that runs during the `with` block; thread-safe.
 
-    Its driver is a process of this machine, in its own process group, which ends when this process
+    Its driver is a process on this machine, in its own process group, and exits when this process
     is gone. Raises SparkJobError if there is no `spark-submit`.
     """
 
@@ -107,7 +107,7 @@ class Submission:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for dbt, which then cancels what runs here
+            start_new_session=True,  # Ctrl-C only reaches dbt, which then cancels the calls
         )
         self._threads = [
             threading.Thread(target=run, daemon=True) for run in (self._listen, self._keep_log)
@@ -116,10 +116,10 @@ class Submission:
             thread.start()
 
     def run(self, call: Call[T], cancelled: threading.Event, tell: Tell, *, subject: str) -> T:
-        """The result of the call; `subject` is named in errors. `tell` is called in this thread.
+        """Sends the call to the driver and returns its result; `subject` is named in errors.
 
-        Once `cancelled` is set, the driver interrupts the call. Raises an Mzs3Error: the call's
-        own, or one that says why the job has ended without an answer.
+        Calls `tell` in this thread. Once `cancelled` is set, the driver interrupts the call.
+        Raises an Mzs3Error: the call's own, or one that says why the job ended without a result.
         """
         number, inbox = next(self._numbers), queue.SimpleQueue[Any]()
         with self._lock:
@@ -151,7 +151,7 @@ class Submission:
                     )
                 late = now + GRACE_S
                 if self._channel is None:
-                    self._kill()  # it runs no call yet
+                    self._kill()  # the driver has not connected, and runs no call yet
                 else:
                     self._send(Cancel(number))
             elif stopped is not None and late is not None and now >= late:
@@ -185,11 +185,11 @@ class Submission:
             if self._channel is None:
                 self._outbox.append(message)
                 return
-            with suppress(OSError):  # of a driver that is gone, which `_listen` notices
+            with suppress(OSError):  # the driver is gone, which `_listen` handles
                 self._channel.send(message)
 
     def _listen(self) -> None:
-        """Puts the driver's messages into the inboxes of their calls, until it ends."""
+        """Puts the driver's messages into the inboxes of their calls, until the driver exits."""
         try:
             channel = self._accepted()
             (self._folder / PROPERTIES).unlink()  # secrets may be in it
@@ -204,7 +204,7 @@ class Submission:
             pass
         except Exception as exc:  # noqa: BLE001 - a message that this Python can't unpickle
             self._last.append(f"its answer can't be read: {type(exc).__name__}: {exc}")
-            channel.close()  # which ends the driver
+            channel.close()  # the driver then exits
         finally:
             with self._lock:
                 self._is_over = True
@@ -212,7 +212,7 @@ class Submission:
                     inbox.put(None)
 
     def _accepted(self) -> Connection:
-        """The driver's connection. Raises EOFError if its process ends before it connects."""
+        """Waits for the driver's connection. Raises EOFError if its process ends before."""
         while True:
             with suppress(TimeoutError):
                 accepted, _ = self._server.accept()
@@ -242,7 +242,7 @@ class Submission:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            self.cancel()  # Ctrl-C, in the thread that waits for the answer
+            self.cancel()  # after Ctrl-C in the thread that waits for a result, calls still run
         self._send(End())
         try:
             if self._channel is not None:

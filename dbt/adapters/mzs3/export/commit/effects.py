@@ -45,7 +45,7 @@ class Effects:
         """The keys of objects that `delete_visible` keeps, as they may be another writer's."""
         self.refusal: str | None = None
         """Why an upload can't be completed, now or later; for users."""
-        self._refused_key: str | None = None  # that `refusal` names, if it is taken
+        self._refused_key: str | None = None  # the key that `refusal` names, if taken
         self.known = KnownEtags(prefix.store.traits, pending.in_place)
         self._taken_keys: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing else, no network and no script."""
+"""The page: one self-contained HTML file, which needs no network and has no script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.export.report.summary import (
 
 MAX_MODELS = 300
 _OPEN_MODELS = 24
-# What XML has no characters for, and what would reorder the text around it.
+# Characters that XML does not allow, and those that change the direction of text.
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069"
     "\ud800-\udfff\ufffe\uffff]"
@@ -38,10 +38,10 @@ def render_report(
     subject: str | None = None,
     since: datetime | None = None,
 ) -> str:
-    """The page about runs, newest first, of which it leaves out all beyond MAX_RUNS.
+    """The page about `runs`, which are given newest first; those beyond MAX_RUNS are left out.
 
-    It is well-formed as XML; no text of a run can become markup in it. `subject` says whose
-    exports they are, `since` from when on they were looked for.
+    It is well-formed XML; texts of runs are escaped. `subject` says whose exports these are;
+    `since` is the start of the period.
     """
     summary = summarize(runs, now)
     span, buckets = summary.span, summary.buckets
@@ -54,14 +54,14 @@ def render_report(
         {
             "id": f"m{number}",
             "model": model,
-            "is_open": number < _OPEN_MODELS,  # only then its plots answer to the pointer
+            "is_open": number < _OPEN_MODELS,  # only plots of open cards react to the pointer
             "duration": line_plot(span, SECONDS, spreads(model.seconds, span)),
             "rows": line_plot(span, COUNT, spreads(model.rows, span)),
             "size": line_plot(span, BYTES, spreads(model.bytes, span)),
         }
         for number, model in enumerate(summary.models[:MAX_MODELS])
     ]
-    # Those of one model that follow each other with the same error are one.
+    # Successive failures of one model with the same error are shown as one.
     failures = groupby(summary.failures, key=lambda run: (run.model, run.outcome, run.error))
     return _TEMPLATES.get_template("page.html").render(
         title=title,
@@ -80,14 +80,14 @@ def render_report(
 
 
 def split_id(model: str) -> tuple[str, str]:
-    """What a dbt id has before the model's name, and that: `orders.v2` is a version's."""
+    """Splits a dbt id before the model's name, which may have a version: `orders.v2`."""
     kind, _, rest = model.partition(".")
     project, _, name = rest.partition(".")
     return (f"{kind}.{project}.", name) if kind and project and name else ("", model)
 
 
 def _printable(value: Any) -> Any:
-    """Text of a template without characters that can't be displayed; markup is escaped by now."""
+    """Replaces characters in a template's text that can't be displayed; escaping comes before."""
     return _UNPRINTABLE.sub("\ufffd", value) if type(value) is str else value
 
 

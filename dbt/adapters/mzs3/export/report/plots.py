@@ -1,4 +1,4 @@
-"""Axes of plots, and where each mark stands; `templates/plots.svg` draws them."""
+"""The axes of plots, and the positions of their marks; `templates/plots.svg` draws them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.export.report.summary import Span, Spread
 _MOST_STEPS = 4
 _OUTLIER_OF_LINES = 25
 _OUTLIER_OF_BARS = 6
-# Where the smallest value of a logarithmic axis stands; below it is room for zero.
+# The height of the smallest value on a logarithmic axis, as a share of 1; zero is at the bottom.
 _LOG_FLOOR = 0.12
 _ABOVE, _BELOW = 12, 22
 _WIDEST_BAR = 2.4  # in %
@@ -24,7 +24,7 @@ _DAY_STEPS = (1, 2, 3, 7, 14, 28, 56, 91, 182, 364)
 
 @dataclass(frozen=True)
 class Unit:
-    """A quantity: how it is written, and the steps that read well on its axis, ascending."""
+    """A quantity: its format, and possible `steps` of linear and `decades` of logarithmic axes."""
 
     format: Callable[[float], str]
     steps: Sequence[float]
@@ -33,7 +33,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Axis:
-    """Marked values ascending, and the scale between them."""
+    """The ticks of an axis, ascending, and its scale."""
 
     ticks: tuple[float, ...]
     bottom: float
@@ -41,7 +41,7 @@ class Axis:
     is_log: bool = False
 
     def at(self, value: float) -> float:
-        """The height of a value: 0 at the bottom, 1 at the top; what is beyond stays inside."""
+        """The height of a value: 0 is the bottom, 1 the top; values beyond them are clipped."""
         if not self.is_log:
             return min(1.0, max(0.0, value / self.top))
         if value <= 0:
@@ -51,7 +51,7 @@ class Axis:
 
 
 def line_axis(values: Sequence[float], unit: Unit) -> Axis:
-    """From zero; logarithmic where an outlier would press all else flat."""
+    """An axis from zero; logarithmic if outliers would make all other values look like zero."""
     positive = sorted(value for value in values if value > 0)
     if positive and positive[-1] > _OUTLIER_OF_LINES * positive[len(positive) // 2]:
         return _log_axis(positive, unit, has_zero=len(positive) < len(values))
@@ -59,7 +59,7 @@ def line_axis(values: Sequence[float], unit: Unit) -> Axis:
 
 
 def bar_axis(values: Sequence[float], unit: Unit) -> Axis:
-    """From zero, as the length of a bar is read; an outlier is cut at the top."""
+    """A linear axis from zero, as readers compare lengths of bars; outliers are cut at the top."""
     positive = sorted(value for value in values if value > 0)
     if not positive:
         return _linear(0, unit)
@@ -83,7 +83,7 @@ def _log_axis(positive: Sequence[float], unit: Unit, *, has_zero: bool) -> Axis:
     return Axis(ticks, marks[0], marks[-1], is_log=True)
 
 
-# Up to 10^30, which is more than anyone exports.
+# Up to 10^30, more than any export has.
 _COUNTS = [digit * 10**power for power in range(31) for digit in (1, 2, 5)]
 COUNT = Unit(units.format_compact, _COUNTS, decades=[10.0**power for power in range(31)])
 BYTES = Unit(
@@ -108,7 +108,7 @@ SECONDS = Unit(
 
 @dataclass(frozen=True)
 class Plot:
-    """Days from left to right, in % of the width; values from the bottom up, in pixels."""
+    """A plot of values by day. Horizontal positions are in % of the width, vertical in pixels."""
 
     span: Span
     unit: Unit
@@ -120,20 +120,20 @@ class Plot:
 
     @property
     def inner_height(self) -> int:
-        """The pixels between the labels above and those below."""
+        """The height in pixels without the labels at the top and the bottom."""
         return self.height - _ABOVE - _BELOW
 
     def x(self, bucket: float) -> float:
-        """The middle of a bucket; that of half a bucket less is where it starts."""
+        """The horizontal middle of a bucket; of `bucket - 0.5`, where it starts."""
         return round((bucket + 0.5) / self.span.buckets * 100, 3)
 
     def y(self, value: float) -> float:
-        """The pixels from the top."""
+        """The position of a value in pixels from the top."""
         return round(_ABOVE + (1 - self.axis.at(value)) * self.inner_height, 1)
 
     @property
     def days(self) -> list[tuple[float, str]]:
-        """The days to write below, at most about `most_days`, each with its place."""
+        """The labels of days, at most about `most_days`, each after its horizontal position."""
         span = self.span
         days = span.buckets * span.width
         step = next((s for s in _DAY_STEPS if days / s <= self.most_days), days)
@@ -144,17 +144,17 @@ class Plot:
 
 @dataclass(frozen=True)
 class BarPlot(Plot):
-    """Stacks of values from the bottom up, by bucket; each value has its CSS class."""
+    """A stacked bar for each bucket: CSS class to value, from the bottom to the top."""
 
     stacks: Mapping[int, Mapping[str, int]]
 
     @property
     def bar_width(self) -> float:
-        """In % of the width."""
+        """The width of a bar in % of the plot's width."""
         return round(min(_WIDEST_BAR, 78 / self.span.buckets), 3)
 
     def bars(self, bucket: int) -> Iterator[tuple[str, float, float]]:
-        """Class, pixels from the top, and height; a value that is not zero is seen."""
+        """For each positive value of a bar: class, pixels from the top, and a visible height."""
         below = 0.0
         for kind, value in self.stacks[bucket].items():
             top, bottom = self.y(below + value), self.y(below)
@@ -165,7 +165,7 @@ class BarPlot(Plot):
 
     @property
     def cut(self) -> dict[int, float]:
-        """The stacks that are cut at the top, and their totals; none near another."""
+        """The buckets whose bars are cut at the top, with their totals; no close neighbours."""
         found: dict[int, float] = {}
         last = -100.0
         for bucket, stack in self.stacks.items():
@@ -178,18 +178,18 @@ class BarPlot(Plot):
 
 @dataclass(frozen=True)
 class LinePlot(Plot):
-    """The medians of buckets as a line, in a band from lowest to highest."""
+    """The medians of buckets as a line, in a band from the lowest to the highest values."""
 
     spreads: Mapping[int, Spread]
 
     @property
     def line(self) -> str:
-        """An SVG path, 1000 wide."""
+        """The line as an SVG path; the plot is 1000 wide."""
         return f"M{self._points((bucket, each.median) for bucket, each in self.spreads.items())}"
 
     @property
     def band(self) -> str | None:
-        """An SVG path, 1000 wide; None where lowest and highest are the same throughout."""
+        """The band as an SVG path; None if lowest and highest values are equal everywhere."""
         if all(each.low == each.high for each in self.spreads.values()):
             return None
         upper = self._points((bucket, each.high) for bucket, each in self.spreads.items())
@@ -203,12 +203,12 @@ class LinePlot(Plot):
 
 
 def bar_plot(span: Span, unit: Unit, stacks: Mapping[int, Mapping[str, int]]) -> BarPlot:
-    """A plot over the whole width of the page."""
+    """A bar plot, as wide as the page."""
     axis = bar_axis([sum(stack.values()) for stack in stacks.values()], unit)
     return BarPlot(span, unit, axis, 190, 6, stacks)
 
 
 def line_plot(span: Span, unit: Unit, spreads: Mapping[int, Spread]) -> LinePlot:
-    """A plot over a third of the page."""
+    """A line plot, a third of the page wide."""
     values = [value for each in spreads.values() for value in (each.low, each.high)]
     return LinePlot(span, unit, line_axis(values, unit), 132, 3, spreads)

@@ -1,4 +1,4 @@
-"""From the table of past exports to the page in a file."""
+"""Reads the history of exports, and writes the page about it to a file."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _FILE = "copy_report.html"
 
 
 def write_report(spark: SparkSession, request: ReportRequest) -> Path:
-    """The path of the page that was asked for, written at once in place of what was there.
+    """Writes the page, atomically replacing an existing file; returns its path.
 
-    A schema without a history gets a page that says so. Raises ConfigError for a path that can't
-    be written, and an Mzs3Error where Spark can't read the table.
+    If the schema has no history, the page says so. Raises ConfigError for a path that can't be
+    written, and an Mzs3Error if Spark can't read the table.
     """
     now = datetime.now(timezone.utc)
     since = now - timedelta(days=request.days)
@@ -43,11 +43,11 @@ def write_report(spark: SparkSession, request: ReportRequest) -> Path:
     path = request.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # At once, so that who has it open never reloads half a page.
+        # Replaced atomically, so that a browser that has it open can't load half a page.
         whole = path.with_name(f".{path.name}.{os.getpid()}")
         whole.write_text(page, encoding="utf-8")
         whole.replace(path)
-    except (OSError, ValueError) as exc:  # the latter of a name that no file can have
+    except (OSError, ValueError) as exc:  # ValueError: a name that no file can have
         problem = f"path {str(path)!r} can't be written: {exc}"
         raise ConfigError("copy_report", [problem]) from exc
     return path
@@ -56,10 +56,10 @@ def write_report(spark: SparkSession, request: ReportRequest) -> Path:
 def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[ReportedRun]:
     """The runs that started at `since` or later, newest first, at most MAX_RUNS + 1.
 
-    None where there is no table. Raises an Mzs3Error where Spark can't read them.
+    Empty if there is no table. Raises an Mzs3Error if Spark can't read it.
     """
     table = qualified_name(schema, TABLE)
-    # Times travel as numbers: Python would read them in the time zone of its machine.
+    # Times are read as numbers: PySpark would convert them to the machine's time zone.
     columns = (
         f"unix_micros({column}) as {column}" if column in _MOMENTS else quote_identifier(column)
         for column in (field.name for field in fields(ReportedRun))
@@ -90,7 +90,7 @@ def _run(row: Row) -> ReportedRun:
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """The exports of the last `days` days, of the history in `schema`; the page goes to `path`."""
+    """Which page to write: about the last `days` days of the history in `schema`, to `path`."""
 
     schema: str
     path: Path
@@ -98,7 +98,7 @@ class ReportRequest:
 
     @classmethod
     def of(cls, schema: Any, path: Any, days: Any) -> ReportRequest:
-        """From a user's arguments. Raises ConfigError with all that is wrong with them."""
+        """Parses a user's arguments. Raises ConfigError with all their problems."""
         problems = []
         if not isinstance(schema, str) or not all(part.strip() for part in schema.split(".")):
             problems.append(

@@ -1,4 +1,4 @@
-"""What the report says, added up: by model, by day, and in all."""
+"""The totals of the report: by model, by day, and of all runs."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class ReportedRun(RecordedRun):
 
     @property
     def outcome(self) -> str:
-        """One of OUTCOMES."""
+        """How the run ended, one of OUTCOMES."""
         return "ok" if self.status == "rows" else self.status
 
     @property
     def left_old_files(self) -> bool:
-        """Whether it succeeded, and could not remove all of what it replaced."""
+        """Whether the run succeeded, but could not delete all of the files that it replaced."""
         return self.outcome == "ok" and self.error is not None
 
     @property
     def is_noteworthy(self) -> bool:
-        """Whether there is more to say of it than that it succeeded."""
+        """Whether the run failed, was cancelled, or left old files."""
         return self.outcome != "ok" or self.left_old_files
 
     @property
     def counts(self) -> dict[str, int]:
-        """What the run adds to totals."""
+        """What the run adds to the totals."""
         is_ok = self.outcome == "ok"
         return {
             "count": 1,
@@ -55,7 +55,7 @@ class ReportedRun(RecordedRun):
 
     @property
     def seconds(self) -> float | None:
-        """How long it took; None where its end is not known, never negative."""
+        """How long the run took, at least 0; None if its end is unknown."""
         if self.ended is None:
             return None
         return max(0.0, (self.ended - self.started).total_seconds())
@@ -63,7 +63,7 @@ class ReportedRun(RecordedRun):
 
 @dataclass(frozen=True)
 class Spread:
-    """The values of one bucket."""
+    """The range, median and number of the values in one bucket."""
 
     low: float
     median: float
@@ -73,7 +73,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Span:
-    """The days on every axis, cut into buckets of some days each; `last` is in the last one."""
+    """The days of all plots, in buckets of `width` days each; the last bucket has `last`."""
 
     first: date
     last: date
@@ -81,11 +81,11 @@ class Span:
 
     @property
     def buckets(self) -> int:
-        """How many there are; at most MAX_BUCKETS."""
+        """The number of buckets, at most MAX_BUCKETS."""
         return ((self.last - self.first).days // self.width) + 1
 
     def bucket(self, day: int) -> int:
-        """The bucket of a day, by its ordinal."""
+        """The bucket of a day, which is given as its ordinal."""
         return (day - self.first.toordinal()) // self.width
 
     def day(self, bucket: int) -> date:
@@ -95,8 +95,8 @@ class Span:
 
 @dataclass
 class ModelRuns:
-    """One model: its `totals`, as `ReportedRun.counts`; its newest runs first; and, by day, the
-    numbers of its runs that succeeded."""
+    """One model: its `totals`, with the keys of `ReportedRun.counts`; its `newest` runs, newest
+    first; and by day, the seconds, rows and bytes of each run that succeeded."""
 
     model: str
     totals: Counter[str] = field(default_factory=Counter)
@@ -113,16 +113,16 @@ class ModelRuns:
 
     @property
     def median_seconds(self) -> float | None:
-        """Of the runs that succeeded."""
+        """The median duration of the runs that succeeded."""
         return _median([self])
 
 
 @dataclass
 class Summary:
-    """All of it; models whose latest run failed come first, then by name.
+    """The content of the report. Models whose last run did not succeed come first, then by name.
 
-    `buckets` are those that have runs, in order; `failures`, newest first, include runs that left
-    old files. `median_seconds` is of all runs that succeeded.
+    `buckets` are those that have runs, in order; `failures`, newest first, are the noteworthy
+    runs. `median_seconds` is of all runs that succeeded. `is_cut`: older runs are left out.
     """
 
     span: Span
@@ -135,9 +135,9 @@ class Summary:
 
 
 def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
-    """The runs, given newest first, added up; of more than MAX_RUNS the newest, and it says so.
+    """Adds up the runs, which are given newest first, at most MAX_RUNS.
 
-    Keeps three numbers a run, and a few dozen runs a model with their errors cut short.
+    Keeps three numbers of each run, and a few dozen runs of each model, with shortened errors.
     """
     days: dict[int, Counter[str]] = {}
     models: dict[str, ModelRuns] = {}
@@ -178,7 +178,7 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
 
 
 def spreads(values: dict[int, list[float]], span: Span) -> dict[int, Spread]:
-    """By bucket, for those that have values."""
+    """The spread of the values in each bucket that has any."""
     merged: dict[int, list[float]] = {}
     for day, of_day in values.items():
         merged.setdefault(span.bucket(day), []).extend(of_day)

@@ -1,4 +1,4 @@
-"""Numbers as a reader takes them in at a glance; a unit never parts from its number."""
+"""Short texts for numbers; a non-breaking space is between a number and its unit."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def format_count(count: float | None) -> str:
-    """Every digit: `84,213,004`."""
+    """A count with all digits: `84,213,004`."""
     return MISSING if count is None else f"{count:,.0f}"
 
 
 def format_compact(count: float) -> str:
-    """Three digits: `84.2 M`."""
+    """A count with three digits: `84.2 M`."""
     return count_text(count).replace(" ", NBSP)
 
 
 def format_bytes(size: float | None) -> str:
-    """Three digits, units of 1024 as the options of exports have them: `31.4 GB`."""
+    """A size with three digits, in powers of 1024, as in the options of exports: `31.4 GB`."""
     return MISSING if size is None else bytes_text(size).replace(" ", NBSP)
 
 
 def format_duration(seconds: float | None) -> str:
-    """The two largest units: `0.4 s`, `42 s`, `3 min 12 s`, `2 h 5 min`."""
+    """A duration in its two largest units: `0.4 s`, `42 s`, `3 min 12 s`, `2 h 5 min`."""
     if seconds is None:
         return MISSING
     if seconds < 9.95:
@@ -37,7 +37,7 @@ def format_duration(seconds: float | None) -> str:
 
 
 def format_share(part: int, whole: int) -> str:
-    """A percentage cut, not rounded: 100 % means all of them."""
+    """A percentage, rounded down, so that 100 % means all."""
     if whole == 0:
         return MISSING
     permille = part * 1000 // whole
@@ -56,7 +56,7 @@ def format_date(day: date) -> str:
 
 
 def format_time(moment: datetime) -> str:
-    """`21 Nov 2026, 19:50`, in UTC; the page says once that all times are."""
+    """`21 Nov 2026, 19:50`, in UTC; a note on the page says that all times are in UTC."""
     moment = moment.astimezone(timezone.utc)
     return f"{format_date(moment)}, {moment:%H:%M}"
 
