@@ -28,9 +28,9 @@ class CsvDialect:
     """The unquoted text that stands for NULL; an export quotes a value that equals it."""
 
     def problems(self, _: object = None, *, may_lack_quote: bool = False) -> list[str]:
-        """All that PostgreSQL's COPY would refuse, in words like its own; none if it is usable.
+        """Why PostgreSQL's COPY would refuse the dialect, in similar words; empty if usable.
 
-        An escape that is the quote has no problems of its own.
+        An escape that equals the quote is not checked again.
         """
         names = ["delimiter"]
         names += ["quote"] if self.quote or not may_lack_quote else []
@@ -40,7 +40,7 @@ class CsvDialect:
             for name in names
             if len(getattr(self, name).encode()) != 1
         ]
-        # No text of PostgreSQL's can hold one, and no source reads one.
+        # PostgreSQL's texts can't contain a NUL byte, and sources reject it.
         found += [
             f"{name} cannot hold a NUL byte" for name, value in vars(self).items() if "\0" in value
         ]

@@ -1,1 +1,1 @@
-"""What happened to a source's objects: its tables, its lock, and how they are read."""
+"""The record of what happened to a source's objects: its tables, its lock, and its queries."""

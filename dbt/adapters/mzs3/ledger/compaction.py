@@ -1,23 +1,23 @@
-"""Keeping a ledger fast however many epochs it has seen: older epochs become one snapshot.
+"""Keeps a ledger fast however many epochs it has: older epochs become one snapshot.
 
-A snapshot is one partition with copies of the events of older epochs that still decide something:
-of each object the latest event, the latest decision, the commits whose rows are visible, and the
-latest event that hides rows; and one event of every void epoch. Read with or without what they
-were copied from, they say the same. So a reader may start at any snapshot, and runs read only the
-latest one and what came after. Compaction also drops the rows of epochs that are void or hidden.
+A snapshot is one partition with copies of the events of older epochs that still matter: for each
+object the latest event, the latest decision, the commits whose rows are visible, the latest event
+that hides rows; and one event for each void epoch. Reading the originals too makes no difference.
+So a reader may start at any snapshot, and runs read only the latest one and later epochs.
+Compaction also drops the rows of void or hidden epochs.
 
 Only the holder of the lock compacts, after it has declared dead epochs void. If it dies
 
-- before the snapshot's partition is in the metastore: nothing has happened. Its file, if there
-  is one, is in a folder whose name no run uses again.
-- after that, before the views start at it: they start at an earlier one, and show the same.
-- after that, before or while it drops: the ledger holds more than it needs, and the next
-  compaction drops that too, as it goes by the metastore.
+- before the snapshot's partition is in the metastore: nothing has changed. The snapshot's file, if
+  there is one, is in a folder whose name no run uses again.
+- after that, before the views start at the snapshot: they go on starting at an earlier one.
+- after that, before or while it drops partitions: the ledger holds more than it needs, and the
+  next compaction reads the metastore and drops these too.
 
-What a snapshot replaces is dropped only by the next compaction, when no query has read it since:
-the views start at the latest snapshot. A query opens only the rows of epochs that are committed,
-and of which the snapshot has anything visible. A partition that a dead run's server writes late
-has the number of a void epoch, which each snapshot remembers: no query counts it, and the next
+Partitions that a snapshot replaces are dropped only by the next compaction. By then no query reads
+them, as the views start at the latest snapshot. Queries open only the rows of committed epochs of
+which the snapshot has anything visible. If a dead run's server adds a partition late, its number
+is that of a void epoch, which each snapshot remembers: no query counts the partition, and the next
 compaction drops it.
 """
 
@@ -32,12 +32,12 @@ from dbt.adapters.mzs3.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.ledger.views import show_since
 
 COMPACT_AFTER = 16
-"""Epochs since the last snapshot, those of run-operations included, that make one due."""
+"""A snapshot is due after this many epochs, those of run-operations too, since the last one."""
 
-# The event that counts the epochs which were committed, one in each snapshot.
+# Selects the event, one in each snapshot, that counts the epochs that were committed.
 _IS_MARK = f"of_phase = '{Phase.SNAPSHOT}'"
 
-# What decides, of the events of each object; NULL where there is no such event.
+# The epochs and positions, per object, with which `_DECIDES` selects events; NULL for none.
 _OF_OBJECT = (
     "max(CASE WHEN is_decision AND hides THEN position.epoch END) OVER (PARTITION BY object) "
     "AS hidden",
@@ -50,15 +50,15 @@ _DECIDES = f"""phase = '{Phase.COMMIT}' AND position.epoch >= coalesce(hidden, 0
 
 
 def is_due(epochs: Epochs) -> bool:
-    """Whether the ledger is to be compacted before the next epoch."""
+    """Whether the ledger has to be compacted before the next epoch."""
     since = [epoch for epoch in current_epochs(epochs) if Phase.SNAPSHOT not in epochs[epoch]]
     return len(since) >= COMPACT_AFTER
 
 
 def replaced_partitions(epochs: Epochs) -> list[tuple[str, str]]:
-    """The partitions that the latest snapshot has replaced, oldest first.
+    """The partitions that the latest snapshot replaces, oldest first.
 
-    What is due after a commit is in no snapshot, nor is the last full listing.
+    Not those of epochs whose objects are still due, nor the last full listing.
     """
     snapshot = int(latest(Phase.SNAPSHOT, epochs) or 0)
     kept = {*epochs_due(epochs), latest(Phase.LISTING, epochs)}
@@ -71,15 +71,15 @@ def replaced_partitions(epochs: Epochs) -> list[tuple[str, str]]:
 
 
 def compact(ledger: Ledger) -> None:
-    """Adds a snapshot of all epochs, and drops what the snapshot before it replaced.
+    """Adds a snapshot of all epochs, and drops the partitions that the previous one replaced.
 
-    Raises SourceError once the lock is lost: then nothing more is written or dropped.
+    Raises SourceError once the lock is lost; nothing is written or dropped after that.
     """
     before = ledger.epochs()
     events = snapshot_events(ledger, before)
     ledger.require_lock()
-    # Under the number of the last epoch that it copies: an epoch that another run begins has a
-    # later number, whatever the clocks say, so no reader takes it for one of this snapshot.
+    # The snapshot has the number of the last epoch that it copies. A new epoch of another run has
+    # a later number, whatever the clocks say, so no reader counts it as a part of the snapshot.
     last = max(before, key=int)
     ledger.write_snapshot(last, events)
     ledger.require_lock()
@@ -93,7 +93,7 @@ def compact(ledger: Ledger) -> None:
 
 
 def is_committed(ledger: Ledger) -> bool:
-    """Whether any epoch of the source was ever committed; True where that is not sure."""
+    """Whether any epoch of the source was ever committed. Also True if that is uncertain."""
     epochs = ledger.epochs()
     settled = (on for on in epochs.values() if not on & {Phase.VOID, Phase.CLOSING})
     return any(Phase.COMMIT in on for on in settled) or _snapshot_commits(ledger, epochs) != 0
@@ -116,7 +116,7 @@ def _snapshot_commits(ledger: Ledger, epochs: Epochs) -> int | None:
 
 
 def snapshot_events(ledger: Ledger, epochs: Epochs) -> DataFrame:
-    """The events of the snapshot; with them one that counts the epochs committed so far."""
+    """The events of the snapshot, and one event that counts the epochs committed so far."""
     marked = ledger.events().selectExpr("*", *_OF_OBJECT).where(_DECIDES)
     kept = marked.withColumnsRenamed({"epoch": "of_epoch", "phase": "of_phase"})
     voids = ledger.voids().selectExpr("epoch AS of_epoch", f"'{Phase.VOID}' AS of_phase")
@@ -129,7 +129,7 @@ def snapshot_events(ledger: Ledger, epochs: Epochs) -> DataFrame:
 def visible_epochs(ledger: Ledger, snapshot: str) -> set[str] | None:
     """The epochs of which the snapshot has anything visible; None if another run has dropped it.
 
-    Without its mark it would read as one without any events, by which all rows would be dropped.
+    Its missing mark shows that. Read as a snapshot without events, it would have all rows dropped.
     """
     wanted = f"{_IS_MARK} OR of_phase = '{Phase.COMMIT}'"
     kept = ledger.partition(snapshot, Phase.SNAPSHOT).where(wanted)

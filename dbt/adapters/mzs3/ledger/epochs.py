@@ -1,4 +1,4 @@
-"""The epochs of a ledger by the phases on record of each: numbers, states and order; pure."""
+"""Numbers, states and order of a ledger's epochs, from their recorded phases; without Spark."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Mapping
 from dbt.adapters.mzs3.ledger.events import Phase
 
 Epochs = Mapping[str, set[str]]
-"""The phases on record of every epoch."""
+"""The recorded phases by epoch."""
 
 
 def next_plan(epochs: Epochs) -> str:
-    """A number for an epoch that plans, as `next_epoch`; even, which no other new epoch is.
+    """A number for a new epoch with a plan: later than all recorded, and even; others are odd.
 
-    A plan may land late, when its run has lost the lock. A note with the same number would be void
-    with that plan.
+    A plan may be written late, after its run has lost the lock. A note with the same number would
+    then be void together with that plan.
     """
     return _next(epochs, 0)
 
 
 def next_epoch(epochs: Epochs) -> str:
-    """A number for a new epoch that plans nothing, later than all on record; odd, see `next_plan`.
+    """A number for a new epoch without a plan: later than all recorded ones, and odd.
 
-    It is the time in milliseconds, so that what a dead run's server still writes under its own
-    number can't meet what this run writes.
+    It is the time in milliseconds: what a dead run's server still writes, under that run's number,
+    can't collide with what this run writes.
     """
     return _next(epochs, 1)
 
@@ -36,22 +36,22 @@ def _next(epochs: Epochs, parity: int) -> str:
 
 
 def latest(phase: str, epochs: Epochs) -> str | None:
-    """The latest epoch with this phase on record, None without any."""
+    """The latest epoch with this phase on record; None if there is none."""
     return max((epoch for epoch, on in epochs.items() if phase in on), key=int, default=None)
 
 
 def current_epochs(epochs: Epochs) -> list[str]:
-    """The latest snapshot's epoch and those after it, in order: all that readers need."""
+    """The latest snapshot's epoch and all later ones, in order: all that readers need."""
     start = int(latest(Phase.SNAPSHOT, epochs) or 0)
     return sorted((epoch for epoch in epochs if int(epoch) >= start), key=int)
 
 
 def unfinished_epochs(epochs: Epochs) -> list[str]:
-    """The current epochs that planned and neither ended nor are void, in order."""
+    """The current epochs with a plan that have neither ended nor been declared void, in order."""
 
     def is_unfinished(phases: set[str]) -> bool:
-        # Closing an epoch adds an empty commit, and its own run may still fail late: neither
-        # settles it before it is void.
+        # Closing an epoch adds an empty commit, and the epoch's own run may still write `failed`:
+        # until the epoch is void, neither of these means that it has ended.
         own = set() if Phase.CLOSING in phases else {Phase.COMMIT, Phase.FAILED}
         return Phase.PLAN in phases and phases.isdisjoint({*own, Phase.VOID})
 
@@ -59,7 +59,7 @@ def unfinished_epochs(epochs: Epochs) -> list[str]:
 
 
 def epochs_due(epochs: Epochs) -> list[str]:
-    """The committed epochs of which objects wait to be tagged, moved or deleted; oldest first."""
+    """The committed epochs whose objects wait to be tagged, moved or deleted; oldest first."""
     due = (
         epoch
         for epoch, on in epochs.items()

@@ -1,14 +1,14 @@
-"""The events of a ledger, and SQL that makes of them the state of every object.
+"""The events of a ledger, and the SQL that derives the state of every object from them.
 
-The views and the planning of runs share the queries. Each takes the ledger's name, or a subquery
-in parentheses. An event may occur twice, as itself and as its copy in a snapshot, and must make
-no difference then.
+The views and the planning of runs share the queries. Each query takes the ledger's name, or a
+subquery in parentheses. An event may occur twice, as itself and as its copy in a snapshot, which
+must not change a query's result.
 """
 
 from __future__ import annotations
 
 OBJECT_COLUMNS = ("object", "etag", "size", "last_modified")
-"""The object of an event, as S3 had it: its URI, ETag, bytes, and when it was modified."""
+"""The object of an event, as S3 reported it: URI, ETag, size in bytes, modification time."""
 
 LEDGER_COLUMNS = {
     "object": "string",
@@ -24,11 +24,11 @@ LEDGER_COLUMNS = {
     "of_epoch": "string",
     "of_phase": "string",
 }
-"""The columns of an event, beside its epoch and its phase."""
+"""The columns of an event, besides `epoch` and `phase`."""
 
 
 class Phase:
-    """What an event says of its epoch; each phase of an epoch is a partition of the ledger."""
+    """The phases of an epoch, each one a partition; the module `ledger` explains them."""
 
     PLAN = "plan"
     NOTE = "note"
@@ -41,11 +41,11 @@ class Phase:
     LISTING = "listing"
     CLOSING = "closing"
     IDLE = "idle-"
-    """Followed by a digest: no phase of an epoch, but a fact about the source as a whole."""
+    """Followed by a digest. Not a phase of an epoch, but a fact about the source as a whole."""
 
 
 class State:
-    """What an event says of its object."""
+    """The state of an object after an event; docs/s3-csv-source/ledger.md explains the states."""
 
     LISTED = "listed"
     RETRIED = "retried"
@@ -57,23 +57,23 @@ class State:
     REMOVED = "removed"
 
     WAITING = (LISTED, RETRIED)
-    """The object is to be ingested, once its turn comes."""
+    """The object is to be ingested when its turn comes."""
     OPEN = (*WAITING, FAILED)
-    """A run has yet to ingest the object, or to pass over it."""
+    """A run has yet to ingest the object, or to skip it."""
     SETTLED = (FETCHED, SKIPPED, RETRACTED, IGNORED)
-    """No run looks at the object with this ETag again."""
+    """No run reads the object with this ETag again."""
 
 
 IS_VISIBLE = "coalesce(fetched.epoch >= coalesce(hidden_before, 0), false)"
-"""Whether rows of an object are committed and not hidden, by the columns of `objects_sql`."""
+"""SQL: whether an object has committed rows that are not hidden, from `objects_sql`'s columns."""
 
-# The order of events. Of one epoch: the plan, what the run noted beside it, and how it ended.
+# The order of events. Within an epoch: its plan, the run's notes, and how the epoch ended.
 _POSITION = """struct(CAST(epoch AS bigint) AS epoch, CASE phase
     WHEN 'plan' THEN 0 WHEN 'note' THEN 1 WHEN 'failed' THEN 2 ELSE 3 END AS phase)"""
 
 
 def events_sql(ledger: str) -> str:
-    """Every event, with the epoch and the phase that it had when it was written."""
+    """A query for every event, a copy in a snapshot with the epoch and phase of its original."""
     return f"""
 SELECT object, etag, size, last_modified, state, `rows`, rejects, error, at, hides,
   coalesce(of_epoch, epoch) AS epoch, coalesce(of_phase, phase) AS phase
@@ -81,10 +81,10 @@ FROM {ledger}"""
 
 
 def valid_events_sql(ledger: str, *, has_void: bool = True) -> str:
-    """The events of epochs that are not void; `position` is their order.
+    """A query for the events of epochs that are not void; `position` is their order.
 
-    `is_decision` is false for plans and failures, which settle nothing. Without `has_void` no
-    epoch of `ledger` is void, and the query does not look for any.
+    `is_decision` is false for plans and failures, which settle nothing. Without `has_void`, no
+    epoch of `ledger` is void, and the query does not check for void epochs.
     """
     not_void = f"""AND NOT EXISTS (
   SELECT /*+ BROADCAST */ 1 FROM {ledger} AS void
@@ -98,10 +98,10 @@ WHERE phase IN ('plan', 'note', 'failed', 'commit') {not_void if has_void else "
 
 
 def objects_sql(ledger: str, *, has_void: bool = True) -> str:
-    """The state of every object by its events; an event of no object is under NULL.
+    """A query that derives the state of every object from its events; `object` may be NULL.
 
-    `latest` is its latest event, `decision` the latest that is one, `fetched` the latest commit of
-    its rows, and `hidden_before` the epoch before which its rows are hidden.
+    `latest` is its latest event, `decision` the latest event that is a decision, `fetched` the
+    latest commit of its rows, `hidden_before` the epoch before which its rows are hidden.
     """
     return f"""
 SELECT object,
@@ -119,7 +119,7 @@ GROUP BY object"""
 
 
 def states_sql(ledger: str, since: str) -> str:
-    """The view of the latest state of every object; `since` as for `visible_rows_sql`."""
+    """The view's query for the latest state of every object; `since` as in `visible_rows_sql`."""
     events = _since(ledger, since, "plan", "note", "failed", "commit", "void", "snapshot")
     return f"""
 SELECT object, latest.etag, latest.size, latest.last_modified, latest.state, latest.rows,
@@ -129,7 +129,7 @@ WHERE object IS NOT NULL"""
 
 
 def is_any_sql(state: str, states: tuple[str, ...]) -> str:
-    """Whether the state, an expression, is one of these; false where there is none."""
+    """SQL: whether the expression `state` is one of these states; false for NULL."""
     listed = ", ".join(f"'{one}'" for one in states)
     return f"coalesce({state} IN ({listed}), false)"
 
@@ -142,22 +142,22 @@ def visible_rows_sql(
     since: str,
     has_transactions: bool = False,
 ) -> str:
-    """The rows that are committed, not hidden, and meet the condition; all as of one moment.
+    """A query for rows that are committed, not hidden, and meet the condition, as of one moment.
 
-    `rows` is the table of rows; columns are named as of `stored`. The query reads no event of an
-    epoch before `since`, of which there is a snapshot, or a later one.
+    `rows` is the table of rows, to which `columns` and `condition` refer as `stored`. The query
+    reads no event of an epoch before `since`, which is "0" or the epoch of a snapshot.
     """
     events = events_sql(_since(ledger, since, "note", "commit", "void", "snapshot"))
-    # Spark lists the files of a table while it plans the query where a condition on partitions
-    # alone says which it needs, from left to right; else when it runs the query. So it lists the
-    # ledger first, the commits before what hides rows. `coalesce` keeps Spark from deriving such a
-    # condition on the rows, whose files it must list after both.
-    # Before a query runs, Spark knows no size of a partitioned table: without the hints it would
-    # shuffle all rows of a source to join them with the few events.
+    # If a condition on partitions alone selects a table's files, Spark lists them while it plans
+    # the query, from left to right; otherwise when it runs the query. So it lists the ledger
+    # first: the commits, then the events that hide rows. `coalesce` keeps Spark from deriving such
+    # a condition for the rows, whose files must be listed after both.
+    # Spark does not know a partitioned table's size before the query runs: without the hints it
+    # would shuffle all rows of a source to join them with the few events.
     joined = [f"{rows} AS stored", f"({_committed_epochs(events)}) AS committed"]
     of_row = "coalesce(stored.mz_epoch, '')"
     if has_transactions:
-        # Spark reads each table as it is when it resolves the name, from left to right.
+        # Spark reads each table as of the moment it resolves the name, from left to right.
         joined, of_row = joined[::-1], "stored.mz_epoch"
     return f"""
 SELECT /*+ BROADCAST(committed), BROADCAST(hiding) */ {columns} FROM {joined[0]}
@@ -169,10 +169,10 @@ WHERE {condition}"""
 
 
 def _committed_epochs(events: str) -> str:
-    """The committed epochs, each with the `last_epoch` that the ledger has, in one read.
+    """A query for the committed epochs and the ledger's latest epoch, `last_epoch`, in one read.
 
-    What hides rows is read later, and counts only up to `last_epoch`: epochs are settled in the
-    order of their numbers, so both reads are as of one moment.
+    Events that hide rows are read later, and count only up to `last_epoch`: epochs are settled in
+    the order of their numbers, so both reads are as of one moment.
     """
     return f"""
 SELECT explode(epochs) AS epoch, last_epoch FROM (
@@ -186,7 +186,7 @@ SELECT explode(epochs) AS epoch, last_epoch FROM (
 
 
 def _hiding(events: str) -> str:
-    """The objects whose earlier rows an epoch hides; few events reach the window."""
+    """A query for the objects of which an epoch hides earlier rows; its window gets few events."""
     return f"""
 SELECT object, CAST(epoch AS bigint) AS epoch FROM (
   SELECT object, epoch, hides AND phase IN ('note', 'commit') AS hides,
@@ -198,6 +198,6 @@ WHERE hides AND NOT is_void"""
 
 
 def _since(ledger: str, since: str, *phases: str) -> str:
-    # As texts: epochs are times in milliseconds, of thirteen digits.
+    # Epochs are compared as texts: they are times in milliseconds, all of thirteen digits.
     listed = ", ".join(f"'{phase}'" for phase in phases)
     return f"(SELECT * FROM {ledger} WHERE epoch >= '{since}' AND phase IN ({listed}))"

@@ -1,18 +1,18 @@
-"""A lease by which one run at a time changes a source, on whatever host: others wait, or fail.
+"""A lease that lets one run at a time change a source, on any host; other runs wait, or fail.
 
-The lock is an optimisation; the ledger is correct without it: what decides is which partitions are
-added, and adding one is a compare-and-set (see `ledger`). The lock keeps two runs from doing the
-same work, of which one would be lost.
+The lock is an optimisation; the ledger is correct without it, because adding a partition is a
+compare-and-set (see `ledger`). The lock keeps two runs from doing the same work, of which one
+would be lost.
 
-The holder renews the lease again and again. A run that waits for the lock measures by its own
-clock how long it was not renewed, and takes over after `LEASE_S`: clocks of two hosts are never
-compared. A holder that was only slow finds out at its next `require`, which the ledger calls
-before anything that counts; and the run that took over closes what the holder had planned.
+The holder renews the lease regularly. A run that waits for the lock measures by its own clock how
+long the lease was not renewed, and takes the lock over after `LEASE_S`: clocks of two hosts are
+never compared. A holder that was only slow finds out at its next `require`, which the ledger calls
+before anything that counts; the run that took over closes what that holder had planned.
 
-In a catalog the lock is a table without rows, which every catalog can hold: creating a table is
-atomic, and its properties say who created it. It is never changed, so a holder that was only slow
-can't make it its own again. A second table, of that holder alone, renews the lease; it is made
-once a run takes longer.
+In a catalog the lock is a table without rows, which every catalog supports: creating a table is
+atomic, and the table's properties name its creator. The table is never changed, so a slow holder
+can't reclaim it. To renew the lease, the holder has a second table, created once a run takes
+longer.
 """
 
 from __future__ import annotations
@@ -46,41 +46,41 @@ from dbt.adapters.mzs3.text import operation_command
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where a lock of a dead run is waited for
+except ImportError:  # on Windows, runs wait for a dead run's lock
     fcntl = None  # type: ignore[assignment]
 
 WAIT_S = 600.0
 POLL_S = 1.0
 LEASE_S = 120.0
-"""A holder that has not renewed its lease for so long has lost its lock."""
+"""A holder that has not renewed its lease for this long has lost its lock."""
 RENEW_S = 20.0
 NOTHING_COMMITTED = "nothing of it is committed"
 
-# Not `LOCATION_ALREADY_EXISTS`: of a folder of the table's name nobody is the holder.
+# Not `LOCATION_ALREADY_EXISTS`: a folder with the table's name is nobody's lock.
 _EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
 
-# These keep threads of this process apart: to the metastore they are one owner.
+# Locks between threads of this process, which are one owner to the metastore.
 _threads: dict[str, threading.Lock] = {}
 
 _PROPERTY = "mzs3.lock."
 _BEAT = "beat"
-# Not `token`: Spark shows no value of a property with such a name.
+# Not `token`: Spark hides the values of properties with that name.
 _TAKEN_AS = "taken_as"
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MACHINE_ID = Path("/etc/machine-id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
-# The number of the namespace of a Linux host itself, which no container has.
+# The PID namespace of a Linux host itself; containers have others.
 _OF_THE_HOST = "pid:[4026531836]"
 _ENDED = frozenset("ZXx")  # zombie, dead
 
 
 class SourceLock:
-    """Held from `with` to its end, by one run on any host that shares the metastore.
+    """A lock that one run holds in a `with` block, on any host that shares the metastore.
 
-    Takes over the lock of a dead process of this host at once, any other once it was not renewed
-    for `LEASE_S`. Waits `wait_s` seconds at most, or until the user cancels; then raises
-    SourceError, which says who holds it and how to get out.
+    Takes over the lock of a dead process of this host at once, any other lock if it was not
+    renewed for `LEASE_S`. Waits at most `wait_s` seconds, or until the user cancels. Then raises
+    SourceError, which names the holder and says how to remove the lock.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class SourceLock:
                 self._cancellation.wait(POLL_S)
             self._renewer.start()
         except BaseException:
-            # The lock may be this run's by now, and nobody else gives it back.
+            # This run may hold the lock by now, and nobody else frees it.
             with suppress(*SPARK_FAILURES):
                 self.__exit__()
             raise
@@ -148,7 +148,7 @@ class SourceLock:
             self._thread.release()
 
     def require(self, outcome: str = NOTHING_COMMITTED) -> None:
-        """Raises SourceError, with the outcome of the run, if somebody took the lock."""
+        """Raises SourceError, which states the `outcome` of the run, if somebody took the lock."""
         if self.table.holder() != self.holder:
             raise SourceError(
                 f"{self._source}: the lock {self._relations.shown('__lock')} was taken away while "
@@ -157,26 +157,26 @@ class SourceLock:
 
     @contextmanager
     def alone(self, outcome: str = NOTHING_COMMITTED) -> Iterator[None]:
-        """A context in which to drop what the next holder would make under the same name.
+        """A context for dropping tables that the next holder may create again under the same name.
 
-        A run may stall in a DROP until another one takes over. So it puts up a mark, and then
-        checks the lock: either it has lost the lock, and drops nothing; or the next holder finds
-        the mark by `require_alone`. Raises SourceError, with the outcome of the run, if the lock
-        is lost. Any other error may come while a statement is still on its way, for which nobody
-        waits any more: then the mark stays.
+        A run may stall in a DROP until another run takes over. So it creates a mark, and then
+        checks the lock: either the lock is lost, and nothing is dropped; or the next holder finds
+        the mark in `require_alone`. Raises SourceError, which states the outcome of the run, if
+        the lock is lost. After any other error a statement may still be running, for which nobody
+        waits: then the mark stays.
         """
         self.table.mark(self.holder)
         try:
             self.require(outcome)
             yield
         except SourceError:
-            # This package raises it between statements, which have answered.
+            # This package raises SourceError between statements: none is still running.
             self.table.drop_mark(self.holder.token)
             raise
         self.table.drop_mark(self.holder.token)
 
     def require_alone(self) -> None:
-        """Raises SourceError if an earlier holder may still be in the context of `alone`."""
+        """Raises SourceError if an earlier holder may still be dropping tables in `alone`."""
         for other in self.table.marks():
             owner = other.owner
             if not (owner == self.holder.owner or owner.is_gone()):
@@ -190,14 +190,14 @@ class SourceLock:
             self.table.drop_mark(other.token)
 
     def _try(self) -> Holder | None:
-        """Takes the lock, or takes it over, if that is allowed; None if so, else its holder."""
+        """Takes the lock, or takes it over if allowed. Returns None if so, else its holder."""
         with host_guard(self._relations.lock) as alone:
             if self._create():
                 return None
             holder = self.table.holder()
             if holder is None:
                 return None if self._create() else (self.table.holder() or UNKNOWN)
-            # A lock of this very process is one that it failed to give back.
+            # A lock that this process itself holds is one that it failed to free.
             is_left = holder.owner == self.holder.owner or (alone and holder.owner.is_gone())
             if not (is_left or self._has_expired(holder)):
                 return holder
@@ -205,12 +205,12 @@ class SourceLock:
             if not self._create():
                 return self.table.holder() or UNKNOWN
             if not is_left:
-                # A run on another host may have seen it expire too, and take it over as well.
+                # A run on another host may have seen the lease expire too, and take the lock over.
                 self._cancellation.wait(POLL_S)
             if (holder := self.table.holder()) != self.holder:
                 return holder or UNKNOWN
             if not is_left:
-                self.require_alone()  # whoever had it may stall in a DROP
+                self.require_alone()  # the former holder may stall in a DROP
             return None
 
     def _has_expired(self, holder: Holder) -> bool:
@@ -225,7 +225,7 @@ class SourceLock:
     def _renew(self) -> None:
         while not self._ended.wait(RENEW_S):
             self._beats += 1
-            # If every renewal fails, the lock is lost, and `require` says so.
+            # If every renewal fails, the lock is lost, and `require` raises.
             with suppress(*SPARK_FAILURES):
                 self.table.set_beat(self.holder.token, self._beats)
             if self._ended.is_set():
@@ -234,12 +234,12 @@ class SourceLock:
                     self.table.drop_beat(self.holder.token)
 
     def _create(self) -> bool:
-        """Whether the lock was free, and is ours now."""
+        """Creates the lock if it is free. Returns whether it is ours now."""
         try:
             self.table.create(self.holder)
         except SPARK_FAILURES as exc:
-            # Another run was faster, which metastores word in many ways; or the statement took
-            # effect, and the answer was lost.
+            # Another run was faster, which each metastore reports in other words; or the statement
+            # took effect, and the response was lost.
             holder = self.table.holder()
             if holder is None and not _EXISTS.search(str(exc)):
                 raise
@@ -249,9 +249,9 @@ class SourceLock:
 
 @contextmanager
 def host_guard(name: str) -> Iterator[bool]:
-    """True for one process of this host at a time, which alone may take over a dead one's lock.
+    """Yields True to one process of this host at a time, which may take over dead ones' locks.
 
-    Between seeing a lock and dropping it, another process could have put its own in its place.
+    Otherwise a process could drop the lock that another one has just created in place of that.
     """
     digest = hashlib.sha256(f"{current_owner().place} {name}".encode()).hexdigest()[:32]
     path = Path(tempfile.gettempdir()) / f"dbt-mzs3-{digest}.lock"
@@ -267,10 +267,10 @@ def host_guard(name: str) -> Iterator[bool]:
 
 @dataclass(frozen=True)
 class Owner:
-    """A process, distinct from every other one, later ones with the same number included.
+    """A process, distinct from every other one, even from later ones with the same PID.
 
-    `place` is where `pid` is unique: the host, the container and the user. `boot` is the host's
-    boot, `started` when the process did, in the kernel's clock; empty where not known.
+    `place` is the scope in which `pid` is unique: host, container and user. `boot` identifies the
+    host's boot, `started` is the process's start by the kernel's clock; both are empty if unknown.
     """
 
     place: str
@@ -283,11 +283,11 @@ class Owner:
         return f"process {self.pid} on host {self.host}" if self.host else ""
 
     def is_gone(self) -> bool:
-        """True only if the process certainly runs no more; False for another place."""
+        """True only if the process has certainly ended; False if it is in another place."""
         if self.place != _place():
             return False
         if self.boot != _text(_BOOT_ID):
-            # Nothing outlives a host's boot; but two containers on two hosts may look like one.
+            # No process survives a reboot; but containers on two hosts may look like one.
             return _namespace() == _OF_THE_HOST
         try:
             os.kill(self.pid, 0)
@@ -323,15 +323,15 @@ def _text(path: Path) -> str:
 
 
 def _stat(pid: int) -> tuple[str, str]:
-    """The state of a process, and when it started (see proc(5)); empty where not known."""
-    # The command's name before them is in parentheses, and may hold spaces and parentheses.
+    """The state of a process, and when it started (see proc(5)); empty if unknown."""
+    # The command's name before these, in parentheses, may contain spaces and parentheses.
     fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     return (fields[0], fields[19]) if len(fields) > 19 else ("", "")
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has the lock; `token` is of this one time, not of a later one of the same process."""
+    """Who has the lock; a process that takes it a second time has another `token`."""
 
     token: str
     owner: Owner
@@ -341,7 +341,7 @@ UNKNOWN = Holder("", Owner(place="", boot="", pid=0, started="", host=""))
 
 
 class LockTable:
-    """The lock of one source, whoever has it."""
+    """The tables in the catalog for the lock of one source, whoever holds it."""
 
     def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
         self._spark = spark
@@ -353,23 +353,23 @@ class LockTable:
         self._create(self._relations.lock, holder)
 
     def holder(self) -> Holder | None:
-        """Who has the lock; None if nobody has, UNKNOWN for what is no lock of ours."""
+        """The lock's holder; None if the lock is free, UNKNOWN if the table is no lock of ours."""
         return self._holder(self._relations.lock)
 
     def mark(self, holder: Holder) -> None:
-        """Puts up the mark that this holder drops what another one may make again."""
+        """Creates the mark that says that this holder drops what another one may create again."""
         self._create(self._relations.mark(holder.token), holder)
 
     def marks(self) -> list[Holder]:
-        """The holders whose marks are up."""
+        """The holders that have a mark."""
         tables = self._spark.sql(f"SHOW TABLES IN {quote_schema(self._relations.schema)}")
         tokens = (self._relations.marked(row["tableName"]) for row in tables.collect())
         found = [(token, self._holder(self._relations.mark(token))) for token in tokens if token]
-        # The name has the token, even if the properties are lost.
+        # The table's name contains the token, even if the properties are lost.
         return [replace(holder, token=token) for token, holder in found if holder is not None]
 
     def drop_mark(self, token: str) -> None:
-        """Removes what `mark` made."""
+        """Drops the mark of the holder with this token."""
         self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.mark(token)}")
 
     def _create(self, table: str, holder: Holder) -> None:
@@ -403,10 +403,10 @@ class LockTable:
         self.drop_beat(token)
 
     def set_beat(self, token: str, number: int) -> None:
-        """Renews the lease of the holder with this token, for so many times by now."""
+        """Renews the lease of the holder with this token; `number` counts the renewals."""
         name, beat = self._relations.beat(token), properties_sql(_PROPERTY, {_BEAT: str(number)})
         if not self._has_beat:
-            # One that failed before may have made it, or not.
+            # An earlier attempt that failed may have created the table.
             self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (nothing string) USING parquet")
         self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES {beat}")
         self._has_beat = True
@@ -423,10 +423,10 @@ class LockTable:
 
 @dataclass
 class Cancellation:
-    """Whether the user has cancelled the run, and the error of the source that follows.
+    """Whether the user has cancelled the run, and the SourceError for a cancelled run.
 
-    `event` may be set from any thread. Once `committing`, only the metastore knows whether the
-    commit took effect.
+    `event` may be set from any thread. Once `committing` is set, only the metastore knows whether
+    the commit took effect.
     """
 
     source: str
@@ -444,7 +444,7 @@ class Cancellation:
             raise self.error()
 
     def wait(self, seconds: float) -> None:
-        """Waits so long, less if the user cancels: then it raises SourceError."""
+        """Waits for this long. Raises SourceError as soon as the user cancels."""
         self.event.wait(seconds)
         self.check()
 

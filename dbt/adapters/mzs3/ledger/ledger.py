@@ -1,30 +1,30 @@
-"""What happened to every object of a source, epoch by epoch, in an ordinary table.
+"""The ledger: what happened to every object of a source, by epoch, in an ordinary table.
 
-An epoch is one pass over new objects. Its phases are partitions:
+An epoch is one pass over new objects. Each of its phases is a partition:
 
-- `plan`: the objects that it takes.
-- `commit` makes its rows visible. It is one partition, so one step.
-- `failed`: the object that stopped it.
-- `void` is written for an epoch that came to no end, before its objects are planned anew, by a
-  run that has put an empty partition in the place of its commit: so its own run, if it goes on,
-  commits nothing.
-- `closing`, without any event, is there before that empty partition: if the run that closes dies
-  in between, the next one closes anew.
-- `note` counts once it is there, whatever becomes of its epoch: what waits for a later run, what
-  is passed over, what a run-operation decided.
-- `snapshot` is what compaction makes of the epochs up to its own.
-- `due` says before the commit that the objects are to be tagged, moved or deleted after it, `done`
-  what became of each; `listing` says when all keys were last listed, for a source that does not
-  list them each time. These change nothing that is visible.
+- `plan`: the objects that the epoch ingests.
+- `commit` makes the epoch's rows visible, in one step, as it is one partition.
+- `failed`: the object that stopped the epoch.
+- `void`: the epoch did not end, and its objects may be planned again. The run that writes `void`
+  first adds an empty partition in place of the epoch's commit: if the epoch's own run is still
+  active, it commits nothing.
+- `closing`, without events, is added before that empty partition: if the run that closes the epoch
+  dies before `void`, the next run closes it again.
+- `note` counts once it is written, whatever happens to its epoch: objects that wait for a later
+  run or are skipped, and decisions of run-operations.
+- `snapshot`: what compaction derives from the epochs up to its own.
+- `due`, written before the commit: the objects are to be tagged, moved or deleted after it.
+  `done`: the result for each object. `listing`: when all keys were last listed, for a source that
+  does not list them in each run. These change nothing that is visible.
 
-Beside the epochs, under the number 0, is an empty partition whose name says by a digest that a
-source had nothing new: see `idle`.
+The number 0 is no epoch's: its only partition is empty, and has a name with a digest, which
+records that the source had nothing new (see `idle`).
 
-A run stages events in a folder that nobody reads, checks the lock, and only then makes the folder
-a partition, in one step. A run that loses its lock in between has its plan on record: so whoever
-takes the lock after that check sees the plan, and closes its commit, or finds it committed. Adding
-a partition is a compare-and-set: of two runs that add the same one, the second is refused, and can
-see which files the first one's has. So a commit is its own run's, or empty.
+A run stages events in a folder that nobody reads, checks the lock, and only then adds the folder
+as a partition, in one step. If it loses the lock between the check and its commit, its plan is
+already recorded: the next holder sees the plan, and closes the commit or finds it there. Adding a
+partition is a compare-and-set: of two runs that add the same one, the second is refused, and can
+see whose files the partition has. So a commit is its own run's, or empty.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 
 LISTING_IS_LOST = "what it committed stays, and its full listing is not on record"
-# The number, which no epoch has, under which a source with nothing new is on record.
+# The number, which no epoch has, under which `write_idle` records that a source had nothing new.
 _IDLE_EPOCH = "0"
 
 
 class Ledger:
-    """The ledger of one source: a snapshot of the moment it is opened, and what is written by it.
+    """The ledger of one source, as it was when this object was created, plus what it has written.
 
-    Only the holder of the source's lock writes; without a lock the ledger is read only. Writing
-    what counts, or a failure, raises SourceError once the lock is lost; nothing else that is
-    written then is ever read.
+    Only the holder of the source's lock writes; without a lock the ledger is only read. If the
+    lock is lost, writing a phase that counts, or a failure, raises SourceError; other phases may
+    still be written, but are never read.
     """
 
     def __init__(
@@ -78,24 +78,24 @@ class Ledger:
         self._idle = self._epochs.pop(_IDLE_EPOCH, set())
 
     def require_lock(self, outcome: str = NOTHING_COMMITTED) -> None:
-        """Raises SourceError, with the outcome of the run, once the lock is lost."""
+        """Raises SourceError, which states the `outcome` of the run, if the lock is lost."""
         if self._lock is not None:
             self._lock.require(outcome)
 
     def epochs(self) -> Epochs:
-        """Every epoch with its phases."""
+        """The phases of every epoch."""
         return {epoch: set(phases) for epoch, phases in self._epochs.items()}
 
     def was_idle(self, digest: str) -> bool:
-        """Whether `write_idle` has put this on record."""
+        """Whether `write_idle` has recorded this digest."""
         return f"{Phase.IDLE}{digest}" in self._idle
 
     def write_idle(self, digest: str) -> None:
-        """Records that a source had nothing new, in place of what was on record of that before.
+        """Records that the source had nothing new, and drops the earlier record of that.
 
-        That needs no lock: the digest is of all that it follows from. Does nothing in a table with
-        transactions, where it would be an event. Raises what Spark raises, also where another run
-        has just recorded it.
+        Needs no lock: the digest covers everything that the record depends on. Does nothing in a
+        format with transactions, where the record would be an event. Raises Spark's errors, also
+        if another run has just recorded the same digest.
         """
         if self.relations.has_transactions:
             return
@@ -105,11 +105,11 @@ class Ledger:
             self.table.drop([(_IDLE_EPOCH, before) for before in sorted(self._idle)])
 
     def plan(self, epoch: str) -> DataFrame:
-        """The objects that the epoch takes: object, etag, size, last_modified, hides."""
+        """The objects that the epoch ingests: object, etag, size, last_modified, hides."""
         return self.partition(epoch, Phase.PLAN).select(*OBJECT_COLUMNS, "hides")
 
     def objects(self, *, one_task: bool = False) -> DataFrame:
-        """The state of every object, with the columns of `objects_sql`; with `one_task` a single
+        """The state of every object, with the columns of `objects_sql`. With `one_task`, a single
         task computes it, without a shuffle."""
         valid = self._valid()
         if one_task:
@@ -121,16 +121,16 @@ class Ledger:
         return self.spark.sql(valid_events_sql(self._valid(), has_void=False))
 
     def voids(self) -> DataFrame:
-        """The epochs that are void, each once, in the column `epoch`."""
+        """The void epochs, each once, in the column `epoch`."""
         events = events_sql(self._in(current_epochs(self._epochs)))
         return self.spark.sql(f"SELECT DISTINCT epoch FROM ({events}) AS e WHERE phase = 'void'")
 
     def partition(self, epoch: str, phase: str) -> DataFrame:
-        """The events of one phase of an epoch, as they are in the table."""
+        """The events of one phase of an epoch, as stored in the table."""
         return self.spark.table(self.relations.ledger).where(phase_sql(epoch, phase))
 
     def sample(self, one_in: int) -> list[str]:
-        """About one in so many of the objects on record, the same ones each time."""
+        """About one in `one_in` of the recorded objects, the same ones each time."""
         events = self.spark.sql(f"SELECT object FROM {self._valid()} WHERE object IS NOT NULL")
         few = events.where(F.pmod(F.xxhash64("object"), F.lit(one_in)) == 0)
         return [row["object"] for row in few.distinct().collect()]
@@ -144,8 +144,8 @@ class Ledger:
         return found
 
     def write_listing(self, listed: str, at: int) -> None:
-        """Records that all of this location and pattern was listed at that time; to be called
-        once the objects found then are committed, or wait in the ledger."""
+        """Records that a full listing of this location and pattern began at `at`. To be called
+        once the objects that it found are committed, or recorded as waiting."""
         event = self.spark.range(1).select(F.lit(listed).alias("object"))
         self._write(
             next_epoch(self._epochs),
@@ -157,28 +157,28 @@ class Ledger:
         )
 
     def write_note(self, events: DataFrame) -> None:
-        """Records events that count from here on, in an epoch of their own; NULL in `at` is now.
+        """Records events that count from now on, in a new epoch; NULL in `at` means now.
 
-        They have the columns of objects, `state`, and any of `rows`, `rejects`, `error`, `hides`
-        and `at`.
+        The events have the columns of objects, `state`, and any of `rows`, `rejects`, `error`,
+        `hides` and `at`.
         """
         now = F.current_timestamp()
         at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
         self._write(next_epoch(self._epochs), Phase.NOTE, events, at=at)
 
     def write_plan(self, epoch: str, objects: DataFrame, *, few: bool = False) -> None:
-        """Records which objects the epoch takes, before any of them is read.
+        """Records which objects the epoch ingests, before any of them is read.
 
-        `few` fit into the driver's memory. Raises SourceError if another run has planned under
-        the same number.
+        With `few`, they fit into the driver's memory. Raises SourceError if another run has
+        planned an epoch with the same number.
         """
         self._write(epoch, Phase.PLAN, objects, few=few, state=F.lit(State.LISTED))
 
     def write_commit(self, epoch: str, objects: DataFrame, *, few: bool = False) -> None:
-        """Commits the epoch: its rows are visible from here on, and what they replace is not.
+        """Commits the epoch: from now on its rows are visible, and those they replace are not.
 
-        `objects` is the plan with `rows`, `rejects`, and `error`: why an object was skipped, which
-        then replaces nothing, or NULL; `few` fit into the driver's memory.
+        `objects` is the plan with `rows`, `rejects`, and `error`: why an object was skipped, or
+        NULL. A skipped object replaces nothing. With `few`, they fit into the driver's memory.
         """
         is_fetched = F.col("error").isNull()
         self._write(
@@ -191,20 +191,20 @@ class Ledger:
         )
 
     def write_failed(self, epoch: str, objects: DataFrame, error: Column) -> None:
-        """Ends the epoch with an error of these objects; nothing of it is visible."""
+        """Ends the epoch with an error of these objects; none of its rows become visible."""
         self.require_lock()
         planned = Phase.PLAN in self._epochs.get(epoch, ())
         state = F.lit(State.FAILED)
         self._write(epoch, Phase.FAILED, objects, outcome=None, state=state, error=error)
         if planned:
-            # The user is to see why the objects failed, not why the clean-up did.
+            # The user should see why the objects failed, not why the clean-up did.
             with suppress(*SPARK_FAILURES):
                 rows_table(self.spark, self.relations).settle(epoch)
 
     def write_void(self, epoch: str) -> None:
-        """Declares the epoch void, so that nothing counts that its own run may still write.
+        """Declares the epoch void: whatever its own run still writes does not count.
 
-        If that run has committed it meanwhile, it stays committed.
+        If that run has committed the epoch in the meantime, the epoch stays committed.
         """
         self.require_lock()
         self.table.close(epoch, Phase.CLOSING)
@@ -220,18 +220,18 @@ class Ledger:
         self._write_mark(epoch, Phase.DUE)
 
     def write_done(self, epoch: str, objects: DataFrame) -> None:
-        """Records what became of the epoch's objects; `objects` has state and error."""
+        """Records the result for each of the epoch's objects, in columns state and error."""
         self._write(epoch, Phase.DONE, objects, outcome=None)
 
     def write_snapshot(self, epoch: str, events: DataFrame) -> None:
-        """Records what the events of the epochs up to this one come to; older epochs may go.
+        """Records the events that sum up all epochs up to this one; older ones may be dropped.
 
         The events have all columns of the ledger.
         """
         self._write(epoch, Phase.SNAPSHOT, events, at=F.col("at"))
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:
-        """Drops these pairs of epoch and phase; safe to repeat."""
+        """Drops these partitions, pairs of epoch and phase. Safe to repeat."""
         if partitions:
             self.table.drop(partitions)
             for epoch, phase in partitions:
@@ -239,16 +239,16 @@ class Ledger:
             self._epochs = {epoch: phases for epoch, phases in self._epochs.items() if phases}
 
     def _valid(self) -> str:
-        """The ledger in SQL, without void epochs and those that the snapshot replaces.
+        """A subquery for the ledger, without epochs that are void or replaced by the snapshot.
 
-        A snapshot has no event of an epoch that was void by then, and none is declared so later.
+        A snapshot has no events of epochs void by then; none of its epochs is declared void later.
         """
         snapshot = latest(Phase.SNAPSHOT, self._epochs)
         current = current_epochs(self._epochs)
         return self._in([e for e in current if Phase.VOID not in self._epochs[e] or e == snapshot])
 
     def _in(self, epochs: list[str]) -> str:
-        """These epochs of the ledger, by name, so that no file of another one is listed."""
+        """A subquery for these epochs, by name, so that Spark lists no files of other epochs."""
         snapshot = latest(Phase.SNAPSHOT, self._epochs)
         listed = ", ".join(quote_literal(epoch) for epoch in epochs if epoch != snapshot)
         condition = f"epoch IN ({listed})" if listed else "false"
@@ -257,7 +257,7 @@ class Ledger:
         return f"(SELECT * FROM {self.relations.ledger} WHERE {condition})"
 
     def _write_mark(self, epoch: str, phase: str) -> None:
-        """Adds the phase with one event, the first of the plan."""
+        """Adds the phase with a single event, the first of the plan."""
         self._write(epoch, phase, self.plan(epoch).limit(1), outcome=None, state=F.lit(phase))
 
     def _write(
@@ -270,12 +270,12 @@ class Ledger:
         few: bool = False,
         **given: Column,
     ) -> None:
-        """Adds the phase. `given` goes before the columns of `events`; others are NULL.
+        """Adds the phase. Columns in `given` replace those of `events`; missing columns are NULL.
 
-        Raises SourceError, with the outcome of the run, if the lock is lost or another run has
-        added the phase. Without an `outcome` neither is an error.
+        Raises SourceError, which states the outcome of the run, if the lock is lost or another run
+        has added the phase. Without an `outcome` neither is an error.
         """
-        # Even if this fails half way, no epoch has the number again.
+        # Even if writing fails half way, no other epoch gets this number.
         self._epochs.setdefault(epoch, set()).add(phase)
         folder = self.table.stage(epoch, with_all_columns(events, given), few=few)
         if outcome is not None:
@@ -288,7 +288,7 @@ class Ledger:
 
 
 def with_all_columns(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
-    """The events with all columns of the table."""
+    """The events with all columns of the ledger; those in `given` replace those of `events`."""
     there = {name: F.col(quote_identifier(name)) for name in events.columns}
     values = {**there, "at": F.current_timestamp(), **given}
     columns = (

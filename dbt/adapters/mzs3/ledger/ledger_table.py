@@ -1,17 +1,17 @@
-"""The table of a ledger, in which each phase of each epoch is added in one step, or not at all.
+"""The table of a ledger, to which a phase of an epoch is added in one step, or not at all.
 
-In a table of Parquet files a phase is a partition. In one of Delta Lake or Iceberg it is the rows
-that one commit has added. Adding it is as strict there: of two runs that add the same phase of
-the same epoch, the format refuses the second, which reads in `written_by` whose rows are there.
-That needs no lock and no clock:
+In a table of Parquet files a phase is a partition. In a table of Delta Lake or Iceberg it is the
+rows that one commit has added, with the same guarantee: if two runs add the same phase of the same
+epoch, the format refuses the second, which reads in `written_by` whose rows are there. This needs
+no lock and no clock:
 
-- Delta keeps the names of transactions in its log. It does not write a transaction of a recorded
-  name again, and of two at once the second fails, whatever the isolation of the table.
-- Iceberg validates an overwrite of exactly that phase of that epoch: it fails if anything was
-  added there since the snapshot in which the phase was absent.
+- Delta keeps the names of transactions in its log. It skips a transaction whose name is recorded,
+  and of two concurrent ones with the same name the second fails, at any isolation level.
+- Iceberg validates an overwrite of exactly that phase of that epoch: the overwrite fails if
+  anything was added there since the snapshot in which the phase was absent.
 
-What closes an epoch adds a row in the place of its commit, and in the same step the row by which
-the epoch is void: so that row never counts as a commit.
+A run that closes an epoch adds a row in place of its commit and, in the same step, the row that
+declares the epoch void: so the first row never counts as a commit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import DELTA, quote_literal
 
 WRITTEN_BY = "written_by"
-"""The column, in a format with transactions, with the name under which a row was staged."""
+"""The column, in formats with transactions, for the name under which a row was staged."""
 _EMPTY = "nothing-"
 
 
@@ -48,16 +48,16 @@ class LedgerTable:
         self._name = relations.ledger
 
     def epochs(self) -> dict[str, set[str]]:
-        """Every epoch with its phases; of partitions, from the metastore alone."""
+        """The phases of every epoch. For partitions, reads the metastore alone."""
         found: dict[str, set[str]] = {}
         for epoch, phase in self._phases():
             found.setdefault(epoch, set()).add(phase)
         return found
 
     def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
-        """Writes the events to a folder of their own, which nobody reads; its name.
+        """Writes the events to a new folder, which nobody reads yet. Returns the folder's name.
 
-        What is `few` the driver writes, if it can, in half of the time that a writing job takes.
+        `few` events are written by the driver, if it can, in half the time of a Spark job.
         """
         folder = f"events-{uuid.uuid4().hex}"
         path = self._path(epoch, folder)
@@ -69,42 +69,42 @@ class LedgerTable:
         return folder
 
     def publish(self, epoch: str, phase: str, folder: str) -> bool:
-        """Adds the phase with what was staged; False if it was there before, from elsewhere."""
+        """Adds the phase with the staged events. Returns False if it was published before."""
         return self._add_or_find(epoch, phase, folder) == folder
 
     def close(self, epoch: str, phase: str) -> bool:
-        """Adds the phase as one that stays empty; False if it was published before."""
+        """Adds the phase as one that stays empty. Returns False if it was published before."""
         return self._add_or_find(epoch, phase, self.empty_folder()).startswith(_EMPTY)
 
     def add(self, epoch: str, phase: str, folder: str) -> None:
-        """Adds the phase with what was staged. Raises if the phase is there already."""
+        """Adds the phase with the staged events. Raises if the phase exists."""
         partition = partition_sql({"epoch": epoch, "phase": phase})
         place = quote_literal(self._path(epoch, folder))
         self._spark.sql(f"ALTER TABLE {self._name} ADD {partition} LOCATION {place}")
 
     def folder(self, epoch: str, phase: str) -> str | None:
-        """The name under which the phase was staged; None if the phase is not there."""
+        """The name under which the phase was staged; None if the phase does not exist."""
         if phase not in self.epochs().get(epoch, ()):
             return None
         partition = {"epoch": epoch, "phase": phase}
         return location_of(self._spark, self._name, partition).rpartition("/")[2]
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:
-        """Drops these pairs of epoch and phase, files and all; safe to repeat."""
+        """Drops these pairs of epoch and phase with their files. Safe to repeat."""
         named = [{"epoch": epoch, "phase": phase} for epoch, phase in partitions]
         drop_partitions(self._spark, self._name, named)
 
     @staticmethod
     def empty_folder() -> str:
-        """The name of a folder that is never made."""
+        """A name for a folder that is never created."""
         return f"{_EMPTY}{uuid.uuid4().hex}"
 
     def _add_or_find(self, epoch: str, phase: str, folder: str) -> str:
-        """The folder of the phase once it is added: this one, unless the phase was there."""
+        """Adds the phase. Returns its folder: another than this one if the phase existed."""
         try:
             self.add(epoch, phase, folder)
         except SPARK_FAILURES:
-            # Refused; or it took effect, and the answer was lost.
+            # Spark refused; or the statement took effect, and the response was lost.
             if (there := self.folder(epoch, phase)) is None:
                 raise
             return there
@@ -122,7 +122,7 @@ class LedgerTable:
 
 
 class _LedgerTransactions(LedgerTable):
-    """A ledger in a table of a format with transactions; a `folder` is only a name there."""
+    """A ledger in a format with transactions, where a `folder` is only a name."""
 
     def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
         super().__init__(spark, relations)
@@ -145,7 +145,7 @@ class _LedgerTransactions(LedgerTable):
             head = f"SELECT snapshot_id FROM {self._name}.refs WHERE name = 'main'"
             base = self._spark.sql(head).first()
             if self.folder(epoch, phase) is None:
-                # Without a snapshot there is nothing that could have been added before.
+                # Without a snapshot, nothing can have been added before.
                 since = {"validate-from-snapshot-id": str(base[0])} if base else {}
                 writer = rows.writeTo(self._name).option("isolation-level", "serializable")
                 writer.options(**since).overwrite(
@@ -186,11 +186,11 @@ class _LedgerTransactions(LedgerTable):
 
 
 def phase_sql(epoch: str, phase: str) -> str:
-    """The condition on the ledger's columns for one phase of an epoch."""
+    """The SQL condition that selects one phase of an epoch."""
     return f"epoch = {quote_literal(epoch)} AND phase = {quote_literal(phase)}"
 
 
 def ledger_table(spark: SparkSession, relations: SourceRelations) -> LedgerTable:
-    """The table of the source's ledger, in the format that it has."""
+    """The table of the source's ledger, as the class for its format."""
     kind = _LedgerTransactions if relations.has_transactions else LedgerTable
     return kind(spark, relations)

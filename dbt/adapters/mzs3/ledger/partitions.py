@@ -1,4 +1,4 @@
-"""Spark's statements on the partitions of a table; their values need no escapes in a path."""
+"""Spark SQL statements on a table's partitions, whose values must need no escapes in a path."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def list_partitions(spark: SparkSession, table: str) -> list[tuple[str, ...]]:
 def drop_partitions(
     spark: SparkSession, table: str, partitions: Sequence[Mapping[str, str]]
 ) -> None:
-    """Drops the partitions, files and all; safe to repeat."""
+    """Drops the partitions with their files. Safe to repeat."""
     named = ", ".join(partition_sql(partition) for partition in partitions)
     spark.sql(f"ALTER TABLE {table} DROP IF EXISTS {named}")
 
 
 def partition_sql(partition: Mapping[str, str]) -> str:
-    """The partition as Spark's statements name it."""
+    """The PARTITION clause that names the partition in SQL statements."""
     equal = (f"{quote_identifier(name)} = {quote_literal(to)}" for name, to in partition.items())
     return f"PARTITION ({', '.join(equal)})"
 
@@ -36,8 +36,8 @@ def location_of(
     named = partition_sql(partition) if partition else ""
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table} {named}").collect()
     described = [(row["col_name"], row["data_type"]) for row in rows]
-    # Columns may have these names too; they come first, and have a type. Of a partition, the
-    # table's folder follows its own.
+    # Columns may have these names too, but they come first and have a type. For a partition, its
+    # own location comes before the table's.
     start = max(n for n, (name, kind) in enumerate(described) if not kind and "# Detailed" in name)
     folders = [value for name, value in described[start:] if name == "Location"]
     return str(folders[0]).rstrip("/")

@@ -11,18 +11,18 @@ from dbt.adapters.mzs3.spark.sql import PARQUET, qualified_name
 # The metastore can't filter partitions by a column whose name starts with `_`.
 EPOCH_COLUMN = "mz_epoch"
 SUFFIXES = ("", "__objects", "__rejects", "__ledger", "__rows", "__lock")
-"""What the names of a source's relations end in."""
+"""The suffixes of the names of a source's relations."""
 _MARK = "__drop_"
 
 
 @dataclass(eq=False)
 class SourceRelations:
-    """The names of a source's relations, quoted as in SQL; `shown` is one as a user reads it.
+    """The names of a source's relations, quoted for SQL; `shown` returns a name for messages.
 
-    `file_format` is that of the tables of rows and of the ledger. If it has transactions, the
-    names of these tables end with the `generation`, another one after each reset, and a view has
-    the name without it: so whatever a run writes late, after a reset, meets no table. The table of
-    rows has its own `rows_generation` once it was made anew beside a ledger that stayed.
+    `file_format` is that of the tables of rows and of the ledger. In a format with transactions,
+    these tables' names end with the `generation`, which changes with each reset, and a view has
+    the name without it: whatever a run writes late, after a reset, finds no table. The table of
+    rows has its own `rows_generation` once it was created anew while the ledger stayed.
     """
 
     schema: str
@@ -53,7 +53,7 @@ class SourceRelations:
     def stored_as(
         self, file_format: str, generation: str | None = None, rows_generation: str = ""
     ) -> SourceRelations:
-        """The relations with tables in this format, of a new generation unless one is given."""
+        """The relations with tables in this format, by default of a new generation."""
         if generation is None:
             generation = _new_generation(file_format)
         return replace(
@@ -64,36 +64,36 @@ class SourceRelations:
         )
 
     def with_new_rows(self) -> SourceRelations:
-        """The relations with this ledger and a table of rows that is made anew."""
+        """The relations with the same ledger and a new table of rows."""
         return replace(self, rows_generation=_new_generation(self.file_format))
 
     def has_generation(self, table: str) -> bool:
-        """Whether the table, by its name alone, is one of this source's that has a generation."""
+        """Whether the name is that of a table of this source with a generation."""
         name = re.escape(self.identifier) + "__(ledger|rows)_[0-9a-f]{8}"
         return re.fullmatch(name, table, re.IGNORECASE) is not None
 
     def table(self, suffix: str) -> str:
-        """The table, of the generation if there is one, of this suffix."""
+        """The name of the table with this suffix, and with its generation if there is one."""
         own = self.rows_generation if suffix == "__rows" else ""
         return self._name(suffix + (own or self.generation))
 
     def beat(self, token: str) -> str:
-        """The table by which the run that took the lock under this token renews its lease."""
+        """The table with which the run whose lock has this token renews its lease."""
         return self._name(f"__lock_{token}")
 
     def mark(self, token: str) -> str:
-        """The table that exists while the run that took the lock under this token drops what
-        another one may make again."""
+        """The table that exists while the run whose lock has this token drops tables that another
+        run may create again."""
         return self._name(f"{_MARK}{token}")
 
     def marked(self, table: str) -> str | None:
-        """The token of a table that `mark` names, None for any other table of the schema."""
+        """The token in a table's name from `mark`; None for any other table of the schema."""
         name = re.escape(f"{self.identifier}{_MARK}") + "([0-9a-f]{32})"
         found = re.fullmatch(name, table, re.IGNORECASE)
         return found and found[1]
 
     def shown(self, suffix: str = "") -> str:
-        """The relation's name in messages, such as `raw.orders__ledger`."""
+        """The relation's name for messages, such as `raw.orders__ledger`."""
         return f"{self.schema}.{self.identifier}{suffix}"
 
     def _name(self, suffix: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The table of a source's rows, epoch by epoch, whatever its format; no view shows them yet."""
+"""The table of a source's rows by epoch, in any format; views show the rows once committed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from dbt.adapters.mzs3.spark.sql import quote_literal
 PARTITIONS_AT_ONCE = 100
 
 _ENCRYPTION = "spark.hadoop.parquet.crypto.factory.class"
-# Where Spark's name of a compression is not Arrow's, or Arrow has none.
+# Spark's names of compressions that Arrow names otherwise, or does not support.
 _CODECS = {"uncompressed": "none", "lz4_raw": "lz4", "lzo": "snappy"}
 
 RowsOf = Callable[..., OnBatches]
 
 
 class RowsSpec(Protocol):
-    """What tasks need to make rows; it travels with them."""
+    """What tasks need to make rows; it is sent to the tasks."""
 
     @property
     def source(self) -> str:
@@ -44,7 +44,7 @@ class RowsSpec(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """The same, as Arrow's."""
+        """The schema of the rows, in Arrow."""
 
 
 class RowsTable:
@@ -57,9 +57,9 @@ class RowsTable:
     def rows_from(
         self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any
     ) -> DataFrame:
-        """The rows of `rows_of(spec, *more)`, made by tasks over the rows of `given`, for `write`.
+        """A frame for `write`: the rows of `rows_of(spec, *more)`, which tasks make from `given`.
 
-        Raises SourceError where Spark is told to encrypt Parquet, which tasks can't.
+        Raises SourceError if Spark is configured to encrypt Parquet, which tasks can't do.
         """
         if self._spark.conf.get(_ENCRYPTION, None):
             raise SourceError(
@@ -74,15 +74,15 @@ class RowsTable:
         return given.mapInArrow(files, FILES_DDL)
 
     def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
-        """Writes the frame of `rows_from` as the epoch's rows, in one step; how many they are.
+        """Writes the frame of `rows_from` as the epoch's rows, in one step. Returns their number.
 
-        Columns of the table that the rows lack are NULL. Nothing is written if `require_lock`
-        raises, as the table may have been made anew; nor, in partitions, if Spark does not report
-        how many rows there are, for which SparkJobError is raised.
+        Columns of the table that the rows lack are NULL. If `require_lock` raises, nothing is
+        written, as the table may have been created anew. If Spark does not report the number of
+        rows, raises SparkJobError; then nothing is written to a table with partitions.
         """
-        # Not by INSERT: each INSERT stages its files in the same folder of the table, which the
-        # first one to end removes. A run that has lost the source's lock would take rows from
-        # another run, and Spark would not notice.
+        # Not with INSERT: all INSERTs stage their files in one folder of the table, which the
+        # first one to end removes. A run that has lost the source's lock would remove another
+        # run's rows, and Spark would not notice.
         counted = Observation()
         files = frame.observe(counted, F.sum("rows").alias("rows"))
         folder = self._folder(epoch)
@@ -94,13 +94,13 @@ class RowsTable:
         return written
 
     def settle(self, epoch: str) -> None:
-        """Lets `drop_except` find what a run that died has written of the epoch."""
+        """Adds the epoch's partition, so that `drop_except` finds the rows of a run that died."""
         self._add_partition(epoch, self._folder(epoch))
 
     def drop_except(
         self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
     ) -> None:
-        """Drops the rows of all epochs before this one but for those that are to be kept."""
+        """Drops the rows of all epochs before `before`, except those of the epochs in `kept`."""
         written = [epoch for (epoch,) in list_partitions(self._spark, self._name)]
         gone = [e for e in written if int(e) < int(before) and e not in kept]
         for start in range(0, len(gone), PARTITIONS_AT_ONCE):
@@ -109,7 +109,7 @@ class RowsTable:
             drop_partitions(self._spark, self._name, [{EPOCH_COLUMN: epoch} for epoch in some])
 
     def is_empty(self) -> bool:
-        """Whether no row was ever written, or all are dropped."""
+        """Whether no rows were ever written, or all are dropped."""
         return self._spark.sql(f"SHOW PARTITIONS {self._name}").first() is None
 
     def _add_partition(self, epoch: str, folder: str) -> None:
@@ -117,15 +117,15 @@ class RowsTable:
         self._spark.sql(f"ALTER TABLE {self._name} ADD IF NOT EXISTS {located}")
 
     def _folder(self, epoch: str) -> str:
-        """Where the epoch's files are: the same folder each time, until it is dropped."""
-        # Its name is no partition's, as `mz_epoch=7` would be: else `MSCK REPAIR TABLE` would list
-        # a partition that is still being written, and a session that found it empty would keep it
-        # so.
+        """The folder of the epoch's files; the same each time, until it is dropped."""
+        # Not named like a partition, such as `mz_epoch=7`: `MSCK REPAIR TABLE` would add a
+        # partition that is still being written, and a session that found it empty would go on
+        # reading it as empty.
         return f"{location_of(self._spark, self._name)}/{EPOCH_COLUMN}-{epoch}"
 
 
 class _RowTransactions(RowsTable):
-    """A table of a format with transactions: the rows of an epoch are one INSERT."""
+    """A table in a format with transactions: the rows of an epoch are one INSERT."""
 
     def rows_from(
         self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any
@@ -142,13 +142,13 @@ class _RowTransactions(RowsTable):
         return int(observed(counted)["rows"])
 
     def settle(self, epoch: str) -> None:
-        pass  # `drop_except` finds all that is in the table
+        pass  # `drop_except` finds all rows in the table
 
     def drop_except(
         self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
     ) -> None:
-        # Epochs have as many digits as each other, so texts compare as numbers do. No file is
-        # read for that: a condition on partitions alone takes whole files out of the table.
+        # All epochs have the same number of digits, so they compare as texts. No file is read: a
+        # condition on partitions alone removes whole files.
         gone = f"{EPOCH_COLUMN} < {quote_literal(before)}"
         if kept:
             gone += f" AND {EPOCH_COLUMN} NOT IN ({', '.join(map(quote_literal, sorted(kept)))})"
@@ -160,6 +160,6 @@ class _RowTransactions(RowsTable):
 
 
 def rows_table(spark: SparkSession, relations: SourceRelations) -> RowsTable:
-    """The table of rows of the source, in the format that it has."""
+    """The source's table of rows, as the class for its format."""
     kind = _RowTransactions if relations.has_transactions else RowsTable
     return kind(spark, relations.rows)

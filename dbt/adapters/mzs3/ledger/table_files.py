@@ -1,9 +1,9 @@
-"""Rows as Parquet files of a table, made by the tasks that read them.
+"""Rows as the Parquet files of a table, built by the tasks that read the rows.
 
-Spark would take rows from a worker value by value, and encode them in its own process: more work
-than all that a task does before. A file is handed to it whole instead, as one value, and Spark
-writes that to wherever the table is, as it writes texts: with its own file systems, permissions
-and commit. A line's end is what every Parquet file ends with, so a line is a file.
+Spark would receive rows from a worker value by value and encode them in its own process: more work
+than the rest of a task. Instead each file is passed to Spark as one value. Spark's text writer
+writes it to wherever the table is, with Spark's file systems, permissions and commit. The line
+separator is what every Parquet file ends with, so each line is a complete file.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import pyarrow.parquet as pq
 from dbt.adapters.mzs3.arrow.arrays import binary_value
 
 FILES_DDL = "file binary, rows bigint"
-"""What `table_files` makes: a file without its END, and how many rows it has."""
+"""The columns that `table_files` returns: a file without its END, and its number of rows."""
 
 END = b"PAR1"
 
-# As Arrow holds them: a worker has one row group so, and as the file that it is added to.
+# In Arrow's memory: a worker holds one row group there, besides the file that it is added to.
 GROUP_BYTES = 16 * 1024 * 1024
-# Spark's process has a file some five times over, for each task that it runs.
+# Spark's process holds each file about five times, for every task that it runs.
 FILE_BYTES = 16 * 1024 * 1024
-# A column of which so many rows have one value, more or less, has a dictionary.
+# A column with at least this many rows for each distinct value gets a dictionary.
 ROWS_OF_A_VALUE = 4
 
 Batches = Iterator[pa.RecordBatch]
@@ -39,11 +39,11 @@ def table_files(
     rows_of: Callable[..., Callable[[Batches], Batches]],
     arguments: Sequence[Any],
 ) -> Callable[[Batches], Batches]:
-    """For `mapInArrow`: files with the rows of `rows_of(*arguments)`, as FILES_DDL.
+    """Returns a function for `mapInArrow`, which makes files of the rows of `rows_of(*arguments)`.
 
-    The rows' columns become those of the schema by position. A file ends with the row group in
-    which it passes FILE_BYTES. A task that has objects makes at least one, with no rows if need
-    be: of one that gives it nothing, Spark may make a file that is not Parquet.
+    The rows' columns are matched to the schema by position. A file ends with the row group that
+    takes it past FILE_BYTES. A task makes at least one file, without rows if need be: if a task
+    returned nothing, Spark might write a file that is not Parquet.
     """
     read = rows_of(*arguments)
 
@@ -62,7 +62,7 @@ def table_files(
 
 
 class TableFile:
-    """One file, in memory. A row group ends with the batch in which it passes GROUP_BYTES."""
+    """One file, in memory. A row group ends with the batch that takes it past GROUP_BYTES."""
 
     def __init__(self, schema: pa.Schema, compression: str) -> None:
         self._schema = schema
@@ -75,7 +75,7 @@ class TableFile:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more is to be added."""
+        """Whether the file should get no more rows."""
         return bool(self._sink.tell() >= FILE_BYTES)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -87,10 +87,10 @@ class TableFile:
             self._write_group()
 
     def finish(self) -> pa.RecordBatch:
-        """The file as a row of FILES_DDL; nothing can be added any more."""
+        """Ends the file, and returns it as a row with the columns of FILES_DDL."""
         writer = self._write_group()
-        # Days before 1582 are of the calendar of Spark 3 and later. Without this, Spark can be set
-        # to take them for days of an older calendar.
+        # Marks days before 1582 as being in the calendar of Spark 3 and later. Without the mark,
+        # Spark can be configured to convert them from an older calendar.
         writer.add_key_value_metadata({"org.apache.spark.version": "4.0.0"})
         writer.close()
         data = self._sink.getvalue()
@@ -99,7 +99,7 @@ class TableFile:
         return pa.RecordBatch.from_arrays([file, rows], names=["file", "rows"])
 
     def _write_group(self) -> pq.ParquetWriter:
-        """Writes what is held as a row group, if there is any."""
+        """Writes the held batches, if any, as a row group. Returns the file's writer."""
         held, self._held, self._held_bytes = self._held, [], 0
         writer = self._writer = self._writer or self._open_writer(held)
         if held:
@@ -113,8 +113,8 @@ class TableFile:
             self._schema,
             compression=self._compression,
             use_dictionary=_repetitive(max(held, key=len, default=empty)),
-            # Arrow's statistics ignore NaN, which is the largest number to Spark: by them, Spark
-            # would skip row groups that have it.
+            # Arrow's statistics ignore NaN, but to Spark NaN is the largest number: with them,
+            # Spark would wrongly skip row groups that contain NaN.
             write_statistics=[f.name for f in self._schema if not pa.types.is_floating(f.type)],
             store_schema=False,  # only Arrow reads it
             store_decimal_as_integer=True,
@@ -122,8 +122,8 @@ class TableFile:
 
 
 def _repetitive(batch: pa.RecordBatch) -> list[str]:
-    """The columns with few values: of others a dictionary takes as long to make as all the rest
-    of a file, and is given up once it is too large."""
+    """The columns with few distinct values. For others, a dictionary takes as long to build as the
+    rest of the file, and is discarded once it is too large."""
     return [
         name
         for name, values in zip(batch.schema.names, batch.columns, strict=True)

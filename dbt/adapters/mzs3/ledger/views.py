@@ -1,4 +1,4 @@
-"""The views over a ledger and its rows, which users query: their texts, and changing them."""
+"""The views that users query, over a ledger and its rows: their SQL, and how they change."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dbt.adapters.mzs3.spark.sql import quote_literal, quote_schema
 from dbt.adapters.mzs3.spark.tables import change_view, properties_sql, read_properties
 
 _PROPERTY = "mzs3.view."
-# It marks a view as the source's own.
+# Marks a view as created by the source.
 _OWN_VIEW = {"made_by": "dbt-mzs3"}
-# As SHOW TABLE EXTENDED has them, in a line.
+# The line with a view's properties in the output of SHOW TABLE EXTENDED.
 _SHOWN_PROPERTIES = re.compile(r"^Table Properties: \[(.*)\]$", re.MULTILINE)
 
-# A problem without a raw text is not a record's: it is why an object was skipped.
+# A problem without a raw text is no rejected record: it says why an object was skipped.
 _IS_REJECT = f"stored.{PROBLEM_COLUMN}.raw IS NOT NULL"
 _REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ", ".join(
     f"stored.{PROBLEM_COLUMN}.`{name}`" for name in ("line", "byte", "raw", "column", "error")
@@ -30,13 +30,13 @@ Properties = dict[str, str]
 
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, Properties]:
-    """The properties that the source gave to each relation with the name of one of its views."""
+    """The source's own properties of each existing relation with the name of one of its views."""
     found = {name: read_properties(spark, name, _PROPERTY) for name in _suffixes(relations)}
     return {name: own for name, own in found.items() if own is not None}
 
 
 def foreign_views(relations: SourceRelations, views: Mapping[str, Properties]) -> list[str]:
-    """The names, as in messages, of relations among `views` that the source has not made."""
+    """The names, for messages, of the relations in `views` that the source has not created."""
     suffixes = _suffixes(relations)
     return [relations.shown(suffixes[name]) for name, own in views.items() if not own]
 
@@ -44,7 +44,7 @@ def foreign_views(relations: SourceRelations, views: Mapping[str, Properties]) -
 def create_views(
     spark: SparkSession, relations: SourceRelations, existing: Collection[str]
 ) -> None:
-    """Creates the views that are not among the `existing` ones."""
+    """Creates the views that are not in `existing`."""
     own = properties_sql(_PROPERTY, _OWN_VIEW)
     for name, text in _texts(relations).items():
         if name not in existing:
@@ -57,28 +57,28 @@ def has_views(spark: SparkSession, relations: SourceRelations) -> bool:
     shown = _shown_properties(spark, relations.schema, names)
     if all(shown.get(name) for name in names):
         return True
-    # Not every catalog shows all of its views, or to everybody.
+    # Some catalogs do not list all of their views, or not to every user.
     views = read_views(spark, relations)
     return len(views) == len(names) and all(views.values())
 
 
 def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> None:
-    """Makes each view, in one step, read no event before this epoch, which has a snapshot.
+    """Changes each view, in one step, to read no event before this epoch, which has a snapshot.
 
-    A view shows the same whatever snapshot it starts from: so a run may die between two of them.
+    A view shows the same whatever snapshot it starts from: so a run may die between two views.
     """
     for name, text in _texts(relations, epoch).items():
         change_view(spark, name, text, _PROPERTY, _OWN_VIEW)
 
 
 def with_prefix(prefix: str, properties: Mapping[str, str]) -> Properties:
-    """The properties whose names start with the prefix, by the rest of the name."""
+    """The properties whose names start with the prefix, by the name without it."""
     ours = {key: value for key, value in properties.items() if key.startswith(prefix)}
     return {key.removeprefix(prefix): value for key, value in ours.items()}
 
 
 def _suffixes(relations: SourceRelations) -> dict[str, str]:
-    """The suffix of each view's name, by its name as in SQL."""
+    """The suffix of each view's name, by the view's name in SQL."""
     return {
         relations.source: "",
         relations.objects: "__objects",
@@ -89,8 +89,8 @@ def _suffixes(relations: SourceRelations) -> dict[str, str]:
 def _shown_properties(
     spark: SparkSession, schema: str, names: Sequence[str]
 ) -> dict[str, Properties]:
-    """The properties that a source gave to its views, by the view's name in lower case; one
-    statement reads those of all views."""
+    """The source's own properties of its views, by the view's name in lower case. One statement
+    reads the properties of all views."""
     pattern = quote_literal("|".join(names))
     try:
         rows = spark.sql(f"SHOW TABLE EXTENDED IN {quote_schema(schema)} LIKE {pattern}").collect()
@@ -106,7 +106,7 @@ def _shown_properties(
 
 
 def _texts(relations: SourceRelations, since: str = "0") -> dict[str, str]:
-    """The query of each view, which reads no event of an epoch before `since`."""
+    """The SQL query of each view; none reads an event of an epoch before `since`."""
     ledger, rows, first = relations.ledger, relations.rows, relations.has_transactions
     committed = f"stored.* EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN})"
     is_row = f"stored.{PROBLEM_COLUMN} IS NULL"

@@ -12,4 +12,4 @@ FORMATS: Mapping[str, type[ExportFormat]] = {
     CsvFormat.name: CsvFormat,
     ParquetFormat.name: ParquetFormat,
 }
-"""By the value of the option `format`, the default first."""
+"""The formats by the value of the option `format`; the first is the default."""

@@ -1,4 +1,4 @@
-"""What a file format does, whichever it is."""
+"""The interfaces of the file formats that are written, and what they share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 # Large enough for Arrow's speed, small enough for a worker's memory.
 PIECE_BYTES = 8 << 20
 
-# Columns that travel with the rows to workers, and are no content.
+# Columns that are sent to workers with the rows, but not written to files.
 PART_COLUMN = "_mz_part"
 HASH_COLUMN = "_mz_hash"
 
@@ -26,16 +26,16 @@ Kind = Literal["plain", "list", "struct", "map", "interval", "variant"]
 class LogicalType:
     """The meaning of a column, or of a nested value, as Spark sends it.
 
-    plain: as the Arrow type says. list, struct: `children` are the element, the fields. map: a
-    list of structs `(key, value)`, sorted by key, `children` are key and value. interval: a
-    struct `(months int32, days int32, micros int64)`. variant: a string that holds JSON.
+    plain: the Arrow type is the meaning. list, struct: `children` are the element or the fields.
+    map: a list of structs `(key, value)`, sorted by key; `children` are key and value. interval: a
+    struct `(months int32, days int32, micros int64)`. variant: a string that contains JSON.
     """
 
     kind: Kind = "plain"
     children: tuple[LogicalType, ...] = ()
 
     def of_children(self, count: int) -> tuple[LogicalType, ...]:
-        """The meanings of this number of nested values, plain by default."""
+        """The meanings of `count` nested values, plain by default."""
         return self.children or (PLAIN,) * count
 
 
@@ -58,11 +58,11 @@ class Sink(Protocol):
         """The number of bytes so far."""
 
     def append(self, data: memoryview) -> None:
-        """Append `data`, whose buffer must not change afterwards."""
+        """Appends `data`, whose buffer must not change afterwards."""
 
 
 class SinkFile(io.RawIOBase):
-    """A sink as a file for Arrow, until it is given up."""
+    """A sink as a file for Arrow; ignores writes once `is_given_up`."""
 
     def __init__(self, sink: Sink) -> None:
         super().__init__()
@@ -70,14 +70,14 @@ class SinkFile(io.RawIOBase):
         self.is_given_up = False
 
     def write(self, data: Any, /) -> int:
-        """Append a copy: the writer may use its buffer again."""
+        """Appends a copy, as the writer may use its buffer again."""
         copy = bytes(data)
         if not self.is_given_up:
             self._sink.append(memoryview(copy))
         return len(copy)
 
     def writable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
 
@@ -85,18 +85,18 @@ class OpenFile(Protocol):
     """One file that is being written."""
 
     def take(self, piece: Any, start: int) -> int:
-        """Write the piece's rows from `start` on, as many as fit; returns where the others begin.
+        """Writes the piece's rows from `start` on, as many as fit. Returns where the others begin.
 
-        If there are others, the file is full. A file without rows takes at least one.
+        If there are others, the file is full. A file without rows takes at least one row.
         """
 
     def close(self) -> None:
-        """Write the rows that are held back, and the file's end."""
+        """Writes the rows that are held back, and the end of the file."""
 
 
 @dataclass(frozen=True)
 class RowBlock(Generic[Content]):
-    """Rows in the form of a file: row i has `ends[i + 1] - ends[i]` bytes."""
+    """Rows prepared for a file: row i has `ends[i + 1] - ends[i]` bytes."""
 
     content: Content
     ends: memoryview
@@ -111,7 +111,7 @@ class RowBlock(Generic[Content]):
 
 
 def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in slices of at most PIECE_BYTES, or of one row, however wide the rows are."""
+    """The rows in slices of at most PIECE_BYTES, or of a single row that is larger."""
     if rows.num_rows > 1 and rows.nbytes > PIECE_BYTES:
         half = rows.num_rows // 2
         yield from in_pieces(rows.slice(0, half))
@@ -122,38 +122,38 @@ def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True)
 class FileWriter:
-    """Writes rows of one schema to files, whose bytes do not depend on how batches were cut.
+    """Writes rows of one schema to files, whose bytes do not depend on how rows were batched.
 
-    `prepare` makes a piece, which has a length, of rows; `open` begins a file of pieces.
+    `prepare` makes a piece, which has a length, from rows; `open` starts a file that takes pieces.
     """
 
     prepare: Callable[[pa.RecordBatch], Any]
     open: Callable[[Sink], OpenFile]
 
     def pieces(self, rows: pa.RecordBatch) -> Iterator[Any]:
-        """The rows, prepared, in pieces small enough for a worker's memory."""
+        """The prepared rows, in pieces small enough for a worker's memory."""
         return map(self.prepare, in_pieces(rows))
 
 
 class Format(Protocol):
-    """A file format with its options; it travels to the workers."""
+    """A file format with its options; it is sent to the workers."""
 
     @property
     def stored(self) -> StoredAs:
-        """What files and objects are called."""
+        """The suffix of files' names, and the media type of their objects."""
 
     @abstractmethod
     def writer(
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
     ) -> FileWriter:
-        """The writer for rows of `schema`, with the columns' real names; sizes in bytes.
+        """The writer for rows of `schema`, with the columns' real names; sizes are in bytes.
 
-        Raises ExecutorError with every column that the format has no type for.
+        Raises ExecutorError that lists every column for which the format has no type.
         """
 
 
 class StoredAs(NamedTuple):
-    """The end of files' names, such as `.csv`, and the media type of their objects."""
+    """The suffix of files' names, such as `.csv`, and the media type of their objects."""
 
     suffix: str
     content_type: str
@@ -161,9 +161,9 @@ class StoredAs(NamedTuple):
 
 @dataclass(frozen=True)
 class ExportFormat(Format):
-    """A format of `copy_to_s3` with its options; `formats.write.FORMATS` has them all.
+    """A format of `copy_to_s3` with its options; `formats.write.FORMATS` lists all of them.
 
-    Its fields are options of models, and hold texts, flags, numbers and tuples of texts.
+    Its fields are options of models: texts, flags, numbers and tuples of texts.
     """
 
     name: ClassVar[str]
@@ -180,11 +180,11 @@ class ExportFormat(Format):
 
     @property
     def stored(self) -> StoredAs:
-        """What files and objects are called."""
+        """The suffix of files' names, and the media type of their objects."""
         return self.stored_as[self.compression]
 
     def of_file(self, name: str) -> ExportFormat:
-        """The format with the compression of a file of this name, as far as the name tells it."""
+        """The format with the compression that the file's name shows, if it shows one."""
         for compression, stored in self.stored_as.items():
             if name.endswith(stored.suffix):
                 return replace(self, compression=compression)
@@ -193,7 +193,7 @@ class ExportFormat(Format):
     def column_problems(
         self, names: Sequence[str], parts: Iterable[tuple[str, str]]
     ) -> Iterable[str]:
-        """The problems of a query's columns of these names.
+        """Messages about columns of a query that the format can't write.
 
         `parts` are the paths and Spark types of the columns and of all nested values, such as
         `a.b[]` and `time(6)`.
@@ -204,6 +204,6 @@ class ExportFormat(Format):
     def count_rows(self, file: pa.NativeFile) -> int:
         """The number of rows of a file, in bounded memory.
 
-        Raises OSError, ArrowException or ValueError if it is no file of the format. Reading in
-        order is cheapest: `verify_copy` fetches once more what was not read in order.
+        Raises OSError, ArrowException or ValueError if the file is not of the format. Reading in
+        order is cheapest: `verify_copy` fetches again what was not read in order.
         """

@@ -1,7 +1,7 @@
-"""The format `parquet`: Materialize's types, in row groups that end where the rows say.
+"""The format `parquet`: Materialize's types, in row groups whose ends depend only on the rows.
 
-Names, types and the metadata key of fields are those of files that Materialize writes; `record`,
-which it lacks, is for structs.
+Fields have the names, types and metadata key of files that Materialize writes, except `record`,
+for structs, which Materialize lacks.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from dbt.adapters.mzs3.options.values import choice
 from dbt.adapters.mzs3.types.table import MAX_DIGITS, row_of, type_sent_as
 
 EXTENSION_KEY = "ARROW:extension:name"
-# A group is this share of a file, as Materialize's row groups are, but no more than a worker can
-# hold twice over: as rows, and as the columns that are written.
+# A row group is this fraction of a file, as in Materialize's files, but at most what a worker can
+# hold twice: as rows, and as the columns that are written.
 GROUPS_PER_FILE = 5
 MAX_GROUP_BYTES = 32 << 20
 
-# A row is never free, so that a group has an end even where all values are, and bytes tell
-# whether there are rows.
+# Added to each row's size: so a group has an end even if all values take no bytes, and a size
+# above 0 means that there are rows.
 _ROW_BYTES = 1
-# The width of an offset, as the files' text and lists are offset by 32 or 64 bits.
+# The size of an offset, whether text and lists have offsets of 32 or 64 bits.
 _OFFSET_BYTES = 8
-# About what a footer has for one column of one row group, unless statistics are long texts.
+# About the footer's size for one column of one row group, unless statistics are long texts.
 _FOOTER_BYTES = 112
-# Where Arrow's own level won't do: of gzip it takes the slowest.
+# Where Arrow's default level won't do: for gzip it is the slowest.
 _LEVELS = {"gzip": 4}
 
 
@@ -60,11 +60,11 @@ _LEVELS = {"gzip": 4}
 class ParquetFormat(ExportFormat):
     """Files with Materialize's types, and their extension names in the Arrow schema.
 
-    A row group is bounded in bytes of Arrow's memory, and a row that is larger gets one of its
-    own. A file is never further from `max_file_size` than one row group, and above it only if
-    its last row group came out larger than every one before, or its footer than is usual. (The
-    part's last file ends where the rows do.) The bytes depend on the rows and on the version of
-    pyarrow, which every file names.
+    A row group is limited in bytes of Arrow's memory; a larger row gets its own row group. A
+    file's size is within one row group of `max_file_size`. It is larger only if its last row group
+    came out larger than all before, or its footer larger than usual. (The part's last file ends
+    where the rows do.) The bytes depend on the rows and on the version of pyarrow, which every
+    file names.
     """
 
     name = "parquet"
@@ -79,7 +79,7 @@ class ParquetFormat(ExportFormat):
     def column_problems(
         self, names: Sequence[str], parts: Iterable[tuple[str, str]]
     ) -> Iterable[str]:
-        """Structs without fields."""
+        """Messages about structs without fields."""
         return [
             f"column {path} is a struct without fields, which Parquet can't hold; leave it out"
             for path, kind in parts
@@ -89,7 +89,7 @@ class ParquetFormat(ExportFormat):
     def writer(
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
     ) -> FileWriter:
-        """The writer of rows in the types of `file_schema`."""
+        """The writer of rows, in the types of `file_schema`."""
         types = file_schema(schema, logical_types)
 
         def prepare(rows: pa.RecordBatch) -> RowBlock[list[pa.Array]]:
@@ -98,15 +98,15 @@ class ParquetFormat(ExportFormat):
         return FileWriter(prepare, parquet_files(types, self.compression, max_file_size))
 
     def count_rows(self, file: pa.NativeFile) -> int:
-        """The number in the footer."""
+        """The number of rows in the footer."""
         return int(pq.read_metadata(file).num_rows)
 
 
 def parquet_files(
     schema: pa.Schema, compression: str, max_file_size: int, *, checksums: bool = False
 ) -> Callable[[Sink], OpenFile]:
-    """A function that begins a file; with `checksums`, each of its pages has one."""
-    # Every choice that makes a difference to the bytes, or to who can read them.
+    """Returns a function that starts a file; with `checksums`, each of its pages has one."""
+    # All settings that affect the bytes, or which readers support them.
     open_writer = partial(
         pq.ParquetWriter,
         schema=schema,
@@ -135,9 +135,9 @@ def parquet_files(
 
 
 class RowGroupFile:
-    """One file, whose rows are held back until they are a group; a larger row is one of its own.
+    """One file. Rows are held back until they fill a row group; a larger row is its own group.
 
-    It ends before the group that, if it is as large as the file's largest, would pass the limit.
+    The file ends before a group that, if as large as the file's largest, would exceed the limit.
     Its footer has `footer` bytes, and `footer_of_group` for each group. Memory: a group twice, as
     rows and as columns, and what Arrow's writer holds.
     """
@@ -164,7 +164,7 @@ class RowGroupFile:
         self._writer = open_writer(self._output)
 
     def take(self, piece: RowBlock[list[pa.Array]], start: int) -> int:
-        """Write the rows up to the end of the group after which the file is full."""
+        """Writes rows until a group fills the file. Returns where the remaining rows begin."""
         while start < len(piece) and not self._full:
             end = piece.end_within(start, self._max_group - self._bytes)
             if end == start and self._bytes:
@@ -178,20 +178,20 @@ class RowGroupFile:
         return start
 
     def close(self) -> None:
-        """Write the last group and the footer."""
+        """Writes the last group and the footer."""
         if self._bytes:
             self._write_group()
         self._writer.close()
 
     def __del__(self) -> None:
-        # pyarrow's writer ends its file when it is dropped, and a failed file has no use for it.
+        # When deleted, pyarrow's writer writes the file's end, which a failed file does not need.
         self._output.is_given_up = True
 
     def _write_group(self) -> None:
         before = self._sink.bytes
         columns = []
         for chunks in self._columns:
-            # Each in one array: how its pages are cut depends on chunks.
+            # One array for each column: the sizes of pages depend on chunks.
             columns.append(pa.concat_arrays(chunks))
             chunks.clear()
         group = pa.Table.from_arrays(columns, schema=self._schema)
@@ -205,8 +205,8 @@ class RowGroupFile:
 def row_ends(rows: pa.RecordBatch) -> memoryview:
     """Where each row ends, in bytes: n + 1 numbers of 64 bits, from 0.
 
-    A row's size depends on its values only: what is under a NULL, where the batch was cut, and
-    whether there is a validity bitmap make no difference.
+    A row's size depends only on its values: not on bytes under a NULL, the batch's bounds, or the
+    presence of a validity bitmap.
     """
     least = pa.repeat(pa.scalar(_ROW_BYTES, pa.int64()), rows.num_rows)
     sizes = reduce(pc.add, map(_sizes, rows.columns), least)
@@ -214,7 +214,7 @@ def row_ends(rows: pa.RecordBatch) -> memoryview:
 
 
 def _sizes(values: pa.Array) -> Any:
-    """The sizes of values, or the size that each of them has."""
+    """The size of each value, or one size as a scalar if all are equal."""
     data_type = values.type
     if pa.types.is_map(data_type):
         values = values.cast(pa.list_(pa.struct([data_type.key_field, data_type.item_field])))
@@ -237,9 +237,9 @@ def _sizes(values: pa.Array) -> Any:
 
 
 def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType]) -> pa.Schema:
-    """The schema of the files; ExecutorError with every column that Parquet has no type for.
+    """The schema of the files. Raises ExecutorError that lists columns without a Parquet type.
 
-    All fields may be NULL, as in Spark's own files, but for the keys of maps.
+    All fields may be NULL, as in Spark's own files, except the keys of maps.
     """
     fields, problems = [], []
     for name, column, logical_type in zip(schema.names, schema, logical_types, strict=True):
@@ -258,7 +258,7 @@ def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType]) -> pa.S
 def file_field(
     name: str, data_type: pa.DataType, logical_type: LogicalType, *, nullable: bool = True
 ) -> pa.Field:
-    """The field for values of a wire type and a meaning; TypeError where there is none."""
+    """The field for an Arrow type from Spark and a meaning. Raises TypeError if there is none."""
     extension, file_type = _named_type(data_type, logical_type)
     metadata = {EXTENSION_KEY: f"materialize.v1.{extension}"}
     return pa.field(name, file_type, nullable=nullable, metadata=metadata)
@@ -296,8 +296,8 @@ def file_columns(
 ) -> list[pa.Array]:
     """The columns in the types of `schema`, which `file_schema` made for both.
 
-    Values stay what they are: what is cast is their width, their zone's name, their unit. All
-    NaNs get the same bits. Raises ExecutorError if a text is not UTF-8.
+    Values stay the same: only their width, their zone's name or their unit is cast. All NaNs get
+    the same bits. Raises ExecutorError if a text is not UTF-8.
     """
     columns = []
     for values, field, logical_type in zip(rows.columns, schema, logical_types, strict=True):

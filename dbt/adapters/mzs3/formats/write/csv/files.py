@@ -1,4 +1,4 @@
-"""Files of whole lines, compressed or not, and their records counted."""
+"""CSV files of whole lines, compressed or not, and a counter of their records."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import pyarrow as pa
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.format import RowBlock, Sink, SinkFile
 
-# The text that is compressed before a flush, which tells the size and costs some ten bytes.
+# The text between two flushes; a flush shows the compressed size, and costs about ten bytes.
 CHUNK_BYTES = 1 << 20
-# A file is full when less than this share of it is certain to be free.
+# A file is full when less than 1/64 of it is certain to be free.
 LEAST_SHARE = 64
 # Twice as fast as zlib's own choice, 6, for files 6 % larger (500 000 rows of flights).
 GZIP_LEVEL = 4
 
-# zlib's own number for "a gzip member, header and checksum included"; its header has no time.
+# zlib's code for gzip with header and checksum; the header has no timestamp.
 _GZIP_WINDOW = 31
-# Above what either codec adds to data that it can't compress: an eighth (zlib, `deflateBound`
-# for any settings; zstd adds less), and for headers, checksums and the mark of a flush this.
+# Upper bounds of what either codec adds to data that it can't compress: 1/8 of the data (zlib's
+# `deflateBound`; zstd adds less), and this for headers, checksums and the mark of a flush.
 _EXPANSION = 8
 _OVERHEAD = 128
-# Gzip's last block and checksum, zstd's last block.
+# The size of gzip's last block and checksum, or of zstd's last block.
 _END = 32
-# To cut a block of quotes and newlines at its quotes takes many times its size.
+# Splitting a block at its quotes may take many times its size in memory.
 BLOCK_BYTES = 256 << 10
 
 Lines = RowBlock[memoryview]
-"""`content[ends[i]:ends[i + 1]]` is line i, its newline included."""
+"""`content[ends[i]:ends[i + 1]]` is line i, including its newline."""
 
 
 def lines_of(texts: pa.Array) -> Lines:
@@ -40,7 +40,7 @@ def lines_of(texts: pa.Array) -> Lines:
 
 
 class CsvFile:
-    """One uncompressed file of whole lines; a line above `max_file_size` gets one of its own."""
+    """One uncompressed file of whole lines; a line above `max_file_size` gets its own file."""
 
     def __init__(self, sink: Sink, header: bytes, max_file_size: int) -> None:
         self._sink = sink
@@ -50,7 +50,7 @@ class CsvFile:
             sink.append(memoryview(header))
 
     def take(self, lines: Lines, start: int) -> int:
-        """Write as many whole lines as fit."""
+        """Writes as many whole lines as fit. Returns where the remaining lines begin."""
         end = lines.end_within(start, self._max_file_size - self._sink.bytes)
         if end == start and self._empty:
             end = start + 1
@@ -60,18 +60,18 @@ class CsvFile:
         return end
 
     def close(self) -> None:
-        """Nothing; a CSV file ends with its last line."""
+        """Does nothing; a CSV file ends with its last line."""
 
 
 class CompressedCsvFile:
     """One file of at most `max_file_size` compressed bytes, unless its only row is larger.
 
-    One gzip member or one zstd frame. Lines are held back until they make a chunk, which is
-    compressed and flushed, so that the size is known. A line is taken only if it fits even where
-    it can't be compressed. Chunks end where the lines say, not where batches were cut, and so do
-    files: at least 98 % full while lines are short.
+    It is one gzip member or one zstd frame. Lines are collected into a chunk, which is compressed
+    and flushed, so that the compressed size is known. A line is added only if it fits even without
+    compression. Where chunks and files end depends on the lines, not on batches. Files are at
+    least 98 % full while lines are short.
 
-    Memory: two chunks, or twice a line that is larger.
+    Memory: two chunks, or twice a line that is larger than a chunk.
     """
 
     def __init__(self, sink: Sink, compression: str, header: bytes, max_file_size: int) -> None:
@@ -80,7 +80,7 @@ class CompressedCsvFile:
         self._stream: Any
         if compression == "gzip":
             self._stream = _Gzip(self._output)
-        else:  # at the one level that Arrow's streams have
+        else:  # Arrow's streams have only one level
             self._stream = pa.CompressedOutputStream(pa.PythonFile(self._output, "w"), compression)
         self._max_file_size = max_file_size
         self._empty = True
@@ -88,13 +88,13 @@ class CompressedCsvFile:
         self._room = self._room_for_text()
 
     def take(self, lines: Lines, start: int) -> int:
-        """Write as many whole lines as fit."""
+        """Writes as many whole lines as fit. Returns where the remaining lines begin."""
         while start < len(lines):
             end = lines.end_within(start, min(CHUNK_BYTES, self._room) - len(self._chunk))
             if end == start and self._chunk:
                 self._flush()
                 continue
-            if end == start:  # a line larger than a chunk gets one of its own
+            if end == start:  # a line larger than a chunk is its own chunk
                 size = lines.ends[start + 1] - lines.ends[start]
                 if size > self._room and not self._empty:
                     return start
@@ -105,12 +105,12 @@ class CompressedCsvFile:
         return start
 
     def close(self) -> None:
-        """End the stream."""
+        """Ends the compressed stream."""
         self._stream.write(self._chunk)
         self._stream.close()
 
     def __del__(self) -> None:
-        # Arrow's stream ends its frame when it is dropped, and a failed file has no use for it.
+        # When deleted, Arrow's stream writes the frame's end, which a failed file does not need.
         self._output.is_given_up = True
 
     def _flush(self) -> None:
@@ -121,13 +121,13 @@ class CompressedCsvFile:
         self._room = 0 if room < self._max_file_size // LEAST_SHARE else room
 
     def _room_for_text(self) -> int:
-        """How much text is sure to fit into what the file has left."""
+        """How many bytes of text certainly fit into the rest of the file."""
         left = self._max_file_size - self._sink.bytes - _END - _OVERHEAD
         return max(0, left) * _EXPANSION // (_EXPANSION + 1)
 
 
 class _Gzip:
-    """zlib's gzip, in the form of Arrow's streams."""
+    """zlib's gzip with the interface of Arrow's streams."""
 
     def __init__(self, output: SinkFile) -> None:
         self._output = output
@@ -144,10 +144,10 @@ class _Gzip:
 
 
 class RecordCounter:
-    """Counts the newlines outside of quotes, as PostgreSQL tells them, in text fed in pieces.
+    """Counts the newlines outside of quotes, by PostgreSQL's rules, in text fed in pieces.
 
-    Exact for what exports write: a quote opens a field or is in quotes. `is_inside` says whether
-    the text so far ends within quotes. Memory: a block.
+    Exact for files of exports, where each quote opens a field or is within quotes. `is_inside` is
+    whether the text so far ends within quotes. Memory: one block.
     """
 
     def __init__(self, dialect: CsvDialect) -> None:
@@ -158,17 +158,17 @@ class RecordCounter:
         self._cut_off = b""
         quote, escape = re.escape(self._quote), re.escape(self._escape)
         inner = b"[^%b%b]*" % (quote, escape)
-        # From a quote to the next one, or to the end of the text, which may cut an escape off.
+        # From a quote to the closing one, or to the end of the block, which may cut off an escape.
         self._stretch = re.compile(
             b"%b%b(?:%b.%b)*(%b|%b?\\Z)" % (quote, inner, escape, inner, quote, escape), re.DOTALL
         )
 
     def feed(self, block: bytes) -> None:
-        """Count the records that end in this piece, of BLOCK_BYTES at most."""
+        """Counts the records that end in this piece, of BLOCK_BYTES at most."""
         if self._escape != self._quote:
             self._count_between_stretches(block)
         elif self._quote in block:
-            # Two quotes without a newline between them change nothing, and are most of them.
+            # Most pairs of quotes have no newline between them, and can be ignored.
             marks = block.translate(None, self._others).replace(self._quote * 2, b"")
             stretches = marks.split(self._quote)
             self.records += b"".join(stretches[int(self.is_inside) :: 2]).count(b"\n")

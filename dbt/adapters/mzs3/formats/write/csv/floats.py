@@ -1,7 +1,7 @@
 """Floating-point numbers as PostgreSQL writes them.
 
-Arrow's cast gives the fewest digits that read back as the same number, and so does PostgreSQL, but
-for the rare numbers that `without_midpoints` corrects. What differs is notation: PostgreSQL is
+Arrow's cast writes the fewest digits that read back as the same number. PostgreSQL does too, but
+for rare numbers, which `without_midpoints` corrects. The notation differs: PostgreSQL's is
 positional from 1e-4 to below 1e15 (float32: 1e6), and its exponents have at least two digits.
 """
 
@@ -14,23 +14,23 @@ import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.formats.write.csv.quoting import concat, text_scalar
 
-_WHOLE = pa.decimal256(41, 0)  # holds every number up to the end of midpoints
+_WHOLE = pa.decimal256(41, 0)  # holds every number up to any `midpoints_end`
 
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """The layout of one of IEEE 754's formats, and how Arrow and PostgreSQL write its numbers."""
+    """The layout of an IEEE 754 format, and how Arrow and PostgreSQL write its numbers."""
 
     integer: pa.DataType  # of the same width
     precision: int  # bits of the significand, the hidden one included
     midpoints_end: float  # from here on, no shortest text is a midpoint
-    # The numbers of decimals to try for a number that is corrected. Arrow would have taken a text
-    # whose last place is coarser than the distance of two numbers, and a number is at least
-    # 2 ** 52 (2 ** 23) times that distance. The last one tells any two numbers apart.
+    # How many decimals to try for a corrected number. Fewer would leave the last place coarser
+    # than the distance of two numbers: Arrow would have used such a text. A number is at least 2
+    # ** 52 (2 ** 23) times that distance. The last count distinguishes any two numbers.
     decimals: tuple[int, ...]
     same_below: int  # from 1e-4 to below 10 ** this, both are positional
-    scientific_from: int  # PostgreSQL: from 10 ** this
-    rewritten: tuple[int, ...]  # decimal exponents where only one of the two is positional
+    scientific_from: int  # PostgreSQL has exponents from 10 ** this on
+    rewritten: tuple[int, ...]  # exponents where only one of the two is positional
 
 
 FLOATS = {
@@ -42,16 +42,16 @@ FLOATS = {
 
 
 def without_midpoints(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Array:
-    """The text, in PostgreSQL's notation, with PostgreSQL's digits where it is a midpoint.
+    """The text with PostgreSQL's digits in place of each text that is a midpoint of two numbers.
 
-    Neither array has NULLs. Each distinct number of such a text takes Python's integers. These are
-    rare: one in five numbers at 2 ** 54, one in a hundred at 1e18, fewer beyond, none below
-    2 ** 53.
+    Neither array has NULLs; `text` is in PostgreSQL's notation. Each distinct number with such a
+    text takes Python's integers. These are rare: one in five numbers at 2 ** 54, one in a hundred
+    at 1e18, fewer beyond, none below 2 ** 53.
     """
     size = pc.abs(values)
     lowest = pa.scalar(2.0**layout.precision, size.type)
     end = pa.scalar(layout.midpoints_end, size.type)
-    # Ties go to even significands only.
+    # A midpoint is read as the neighbour with an even significand.
     is_even = pc.equal(pc.bit_wise_and(values.view(layout.integer), 1), 0)
     in_range = pc.and_(pc.and_(pc.greater_equal(size, lowest), pc.less(size, end)), is_even)
     if not pc.any(in_range).as_py():
@@ -67,11 +67,11 @@ def without_midpoints(values: pa.Array, text: pa.Array, layout: FloatFormat) -> 
 
 
 def _text_is_midpoint(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Array:
-    """Mask of the texts that are half the distance of two numbers away from their own."""
+    """A mask of the texts that are half the distance of two numbers away from their own number."""
     one = pa.scalar(1, layout.integer)
     following = pc.add(values.view(layout.integer), one).view(values.type)  # away from zero
     half = pc.divide(pc.abs(pc.subtract(following, values)), 2)
-    # All are whole numbers, and none of them is rounded.
+    # All of these are whole numbers, and none is rounded.
     off = pc.subtract(pc.cast(text, _WHOLE), pc.cast(values, _WHOLE))
     return pc.equal(pc.abs(off), pc.cast(half, _WHOLE))
 
@@ -79,8 +79,8 @@ def _text_is_midpoint(values: pa.Array, text: pa.Array, layout: FloatFormat) -> 
 def _strict_text(number: float, layout: FloatFormat) -> str:
     """The fewest correctly rounded digits strictly between the midpoints to both neighbours.
 
-    Both are equally far, as the number is no power of two: 5 divides neither of the midpoints
-    beside one, so they have no fewer digits than it has.
+    Both midpoints are equally far, as the number is no power of two. (Next to a power of two, 5
+    divides neither midpoint, so the midpoints have no fewer digits than the number.)
     """
     exact = abs(int(number))
     distance = 1 << (exact.bit_length() - layout.precision)  # of two numbers
@@ -126,17 +126,17 @@ def _rewritten(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Arra
 
 
 def _between(size: pa.Array, low: int, high: int) -> pa.Array:
-    """Mask of 10 ** low <= size < 10 ** high.
+    """A mask of 10 ** low <= size < 10 ** high.
 
-    No text of a number on one side of the bound rounds to the other side: the bound is itself, in
-    this format, the number nearest to the power of ten, and has the power's text.
+    Each bound is the floating-point number nearest to the power of ten, and has the power's text.
+    So no text of a number on one side of the bound rounds to the other side.
     """
     lowest, end = (pa.scalar(float(f"1e{exponent}"), size.type) for exponent in (low, high))
     return pc.and_(pc.greater_equal(size, lowest), pc.less(size, end))
 
 
 def _with_point(text: pa.Array, places: int) -> pa.Array:
-    """The significant digits of either notation, so many of them before the point, if it has one.
+    """The significant digits of either notation, `places` of them before the point, if it has one.
 
     `-1234567890.5` for digits 12345678905 and 10 places, `-1.5` for digits 15 and 1 place.
     """

@@ -41,15 +41,15 @@ from dbt.adapters.mzs3.options.option import group, option
 from dbt.adapters.mzs3.options.values import choice, flag, names_or_all
 
 EVERY_COLUMN = "*"
-# PostgreSQL before 18 takes a line of only this for the end of the data.
+# PostgreSQL before 18 reads a line with only this as the end of the data.
 END_OF_DATA = "\\."
 
 
 @dataclass(frozen=True)
 class CsvFormat(ExportFormat):
-    """The lines that PostgreSQL writes, a header first in every file if there is one.
+    """The lines that PostgreSQL writes, in every file with a header first if there is one.
 
-    `force_quote` holds the names of columns whose values are quoted whatever they are, or `*`.
+    `force_quote` holds the names of columns whose values are always quoted, or `*` for all.
     """
 
     name = "csv"
@@ -71,7 +71,7 @@ class CsvFormat(ExportFormat):
     def column_problems(
         self, names: Sequence[str], parts: Iterable[tuple[str, str]]
     ) -> Iterable[str]:
-        """Names in `force_quote` that no column has; CSV has a text for every type."""
+        """Reports names in `force_quote` that no column has; CSV has a text for every type."""
         unknown = [n for n in self.force_quote if n != EVERY_COLUMN and n not in names]
         if unknown:
             yield (
@@ -81,7 +81,7 @@ class CsvFormat(ExportFormat):
     def writer(
         self, schema: pa.Schema, logical_types: Sequence[LogicalType], max_file_size: int
     ) -> FileWriter:
-        """The writer of the lines of rows."""
+        """The writer of rows as lines."""
         encoder = CsvEncoder(schema, self.dialect, self.force_quote, tuple(logical_types))
         header = encoder.header() if self.header else b""
 
@@ -93,7 +93,7 @@ class CsvFormat(ExportFormat):
         return FileWriter(lambda rows: lines_of(encoder.encode(rows)), begin)
 
     def count_rows(self, file: pa.NativeFile) -> int:
-        """The newlines outside of quotes, less the header's."""
+        """The number of newlines outside of quotes, without the header's."""
         if self.compression != "none":
             file = pa.CompressedInputStream(file, self.compression)
         counter = RecordCounter(self.dialect)
@@ -106,10 +106,10 @@ class CsvFormat(ExportFormat):
 
 @dataclass(frozen=True)
 class CsvEncoder:
-    """Encodes batches of one schema as PostgreSQL does, byte for byte; can be pickled.
+    """Encodes batches of one schema as PostgreSQL does, byte for byte. Can be pickled.
 
     `force_quote` holds the names of columns whose values are always quoted, or `*` for all; NULL
-    never is. Without `logical_types`, all columns are what their types say.
+    is never quoted. Without `logical_types`, all columns are plain.
     """
 
     schema: pa.Schema
@@ -121,7 +121,7 @@ class CsvEncoder:
         """The lines of a batch as `large_string`, each with its `\\n`.
 
         The array's data buffer is the text of the file; it starts at offset 0, has no NULLs, and
-        may pass 2 GiB. Memory beside the batch: about four times the text. Raises ExecutorError
+        may exceed 2 GiB. Memory besides the batch: about four times the text. Raises ExecutorError
         if a text is not UTF-8.
         """
         logical_types = self.logical_types or (PLAIN,) * len(self.schema)
@@ -130,12 +130,12 @@ class CsvEncoder:
         if not texts:
             return pa.repeat(text_scalar("\n"), batch.num_rows)
         texts[-1] = append(texts[-1], "\n")
-        # No text is NULL, so none is skipped: it is the fastest way that Arrow has to join.
+        # No text is NULL, so "skip" skips none: it is the fastest of Arrow's ways to join.
         delimiter = text_scalar(self.dialect.delimiter)
         return pc.binary_join_element_wise(*texts, delimiter, null_handling="skip")
 
     def header(self) -> bytes:
-        """The line of column names with its newline; quoted where needed, never by force."""
+        """The line of column names with its newline; quoted only where needed."""
         names = pa.array(self.schema.names, pa.large_string())
         texts = self._quoted_where_needed(names).to_pylist()
         return (self.dialect.delimiter.join(texts) + "\n").encode()

@@ -1,8 +1,8 @@
-"""Quotes around the values of a text column that need them.
+"""Puts quotes around the values of a text column that need them.
 
-All arrays are `large_string`, whose 64-bit offsets fit any batch. Whether a column contains a
-special byte is one `memchr` over its data buffer; only a column that does is looked at value by
-value, and only the values that do are rewritten.
+All arrays are `large_string`, whose 64-bit offsets fit any batch. One `memchr` over a column's
+data buffer finds whether the column contains a special byte. Only then are the values checked one
+by one, and only those with such a byte are rewritten.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# The characters of C's isspace, by which PostgreSQL decides on quotes inside arrays and records.
+# C's isspace: PostgreSQL quotes values inside arrays and records that contain one of these.
 WHITESPACE = " \t\n\v\f\r"
 # An index past the end of every text.
 _PAST_END = 1 << 62
 
 
 def text_scalar(text: str) -> pa.Scalar:
-    """`text` as `large_string`; Arrow does not mix string types."""
+    """`text` as `large_string`; Arrow's functions do not accept mixed string types."""
     return pa.scalar(text, pa.large_string())
 
 
 def concat(*parts: pa.Array | str) -> pa.Array:
-    """The parts joined row by row; NULL where one of them is NULL."""
+    """The parts joined row by row; NULL where a part is NULL."""
     texts = [text_scalar(part) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*texts, text_scalar(""))
 
 
 def append(values: pa.Array, ending: str) -> pa.Array:
-    """Each text with `ending` appended, four times as fast as `concat`; NULL stays NULL."""
+    """Each text followed by `ending`; four times as fast as `concat`. NULL stays NULL."""
     return pc.binary_replace_slice(values, _PAST_END, _PAST_END, ending)
 
 
 def fill_nulls(values: pa.Array, text: str) -> pa.Array:
-    """The values with `text` for NULL."""
+    """The values, with `text` in place of NULL."""
     if values.null_count == 0:
         return values
     if text == "" and values.offset == 0:
-        # Mostly no bytes are stored for a NULL: without the validity bitmap, it is an empty text.
+        # Usually a NULL has no bytes: without the validity bitmap it is an empty text.
         _, offsets, data = values.buffers()
         bare = pa.Array.from_buffers(values.type, len(values), [None, offsets, data])
         all_bytes, bytes_of_texts = (
@@ -53,10 +53,10 @@ def fill_nulls(values: pa.Array, text: str) -> pa.Array:
 
 
 class TextBytes:
-    """The bytes of a `large_string` or `large_binary` array, for cheap questions about all values.
+    """The bytes of a `large_string` or `large_binary` array, to check all values at once, fast.
 
-    `values` is the array, in buffers of its own; `data` is the text of all values, one after the
-    other.
+    `values` is the array, with buffers that start at its first value; `data` is the text of all
+    values, concatenated.
     """
 
     def __init__(self, values: pa.Array) -> None:
@@ -67,17 +67,16 @@ class TextBytes:
             self.data = bytes(buffer.slice(0, _offset(self.values, len(values))).to_pybytes())
 
     def mask_of(self, characters: str, *texts: str) -> pa.Array | None:
-        """Mask of the values that contain one of these one-byte characters, or are one of the
-        texts; None: no value does or is."""
+        """A mask of the values that contain one of these one-byte characters, or equal one of the
+        texts; None if no value does."""
         masks = [self._containing(characters), *map(self._equal_to, texts)]
         some = [mask for mask in masks if mask is not None]
         return reduce(pc.or_, some) if some else None
 
     def _containing(self, characters: str) -> pa.Array | None:
-        """Every byte is mapped to 1 if it is one of the characters, else to 0. A mapped value is
-        greater than a long run of zeros exactly if it has a 1: one comparison per value, whatever
-        the number of characters.
-        """
+        """Maps every byte to 1 if it is one of the characters, else to 0. A mapped value is
+        greater than a long run of zeros exactly if it contains a 1: one comparison per value, for
+        any number of characters."""
         present = [c for c in characters.encode() if bytes((c,)) in self.data]
         if not present:
             return None
@@ -100,14 +99,14 @@ class TextBytes:
 def quote_values(
     values: pa.Array, mask: pa.Array | None, quote: str, replacements: Mapping[str, str]
 ) -> pa.Array:
-    """The values under `mask` between quotes, with all `replacements` made in them, in order.
+    """Puts quotes around the values under `mask`, after all `replacements` in them, in order.
 
-    Values not under the mask, NULLs included, stay as they are; None is the mask of no row.
+    Other values, NULLs included, stay as they are. `mask` is None if no value needs quotes.
     """
     if mask is None:
         return values
     mask = pc.fill_null(mask, False)
-    # If most values need quotes, it costs less to quote all of them and to choose.
+    # If most values need quotes, it is faster to quote all of them and select afterwards.
     most = 2 * mask.true_count > len(values)
     inner = values if most else values.filter(mask)
     data = TextBytes(inner).data
@@ -122,15 +121,15 @@ def quote_values(
 
 def escapes(quote: str, escape: str) -> dict[str, str]:
     """The replacements that put `escape` before each quote and each escape."""
-    # The escape first, or quotes get it twice.
+    # The escape first: the escapes before quotes must not be doubled.
     return {escape: escape + escape, quote: escape + quote}
 
 
 def _starting_at_zero(values: pa.Array) -> pa.Array:
-    """The same values in buffers of their own if `values` is part of a larger array.
+    """The same values, copied to buffers of their own if `values` is part of a larger array.
 
-    Arrow's `ascii_upper`, for one, gives wrong text for arrays whose first offset is not 0, which
-    is what casts of slices give.
+    Some of Arrow's functions, such as `ascii_upper`, return wrong text if an array's first offset
+    is not 0, as in casts of slices.
     """
     if len(values) == 0 or (values.offset == 0 and _offset(values, 0) == 0):
         return values

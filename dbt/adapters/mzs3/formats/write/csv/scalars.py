@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.types.calendar import (
     SECOND,
 )
 
-# Added before divisions, which round towards zero, to make all days positive.
+# Cycles of the calendar, added to make all days positive: divisions round towards zero.
 CYCLES_BEFORE = 15_000
 
 INTERVAL_ALPHABET = string.digits + "+-:. yearsmond"
@@ -65,7 +65,7 @@ def timestamp_text(timestamps: pa.Array) -> pa.Array:
 
 
 def _outside(values: pa.Array, first: int, last: int) -> pa.Array | None:
-    """Mask of the values before `first` and after `last`; None without any."""
+    """A mask of the values before `first` or after `last`; None if there are none."""
     ends = pc.min_max(values).as_py()
     if ends["min"] is None or (first <= ends["min"] and ends["max"] <= last):
         return None
@@ -84,12 +84,12 @@ def _near_timestamps(micros: pa.Array) -> pa.Array:
 
 
 def _without_trailing_zeros(text: pa.Array) -> pa.Array:
-    """Texts that all have a fraction, without its trailing zeros, or its point if all are."""
+    """Removes the trailing zeros of fractions, which all texts have, and a point left last."""
     return pc.ascii_rtrim(pc.ascii_rtrim(text, "0"), ".")
 
 
 def _far_timestamps(micros: pa.Array, offset: str) -> pa.Array:
-    """Any timestamps, without NULLs; the era comes after the offset."""
+    """The text of any timestamps, without NULLs; the era comes after the offset."""
     days = pc.divide(micros, DAY)
     days = pc.subtract(days, pc.cast(pc.less(micros, pc.multiply(days, DAY)), pa.int64()))
     time = pc.subtract(micros, pc.multiply(days, DAY)).view(pa.time64("us"))
@@ -100,7 +100,7 @@ def _far_timestamps(micros: pa.Array, offset: str) -> pa.Array:
 def _far_dates(days: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The dates of any days, `int64` without NULLs, and their eras, ` BC` or an empty text.
 
-    Year 0 of the calendar's arithmetic is 1 BC.
+    Year 0 in these calculations is 1 BC.
     """
     shifted = pc.add(days, CYCLES_BEFORE * CYCLE_DAYS)
     cycles = pc.divide(shifted, CYCLE_DAYS)
@@ -125,7 +125,7 @@ class NotUtf8(ValueError):
 
 @contextlib.contextmanager
 def require_utf8(name: str, carrier: str) -> Iterator[None]:
-    """Raises the NotUtf8 of the block, which converts the column, as an ExecutorError."""
+    """Turns a NotUtf8 from the block, which converts the column `name`, into an ExecutorError."""
     try:
         yield
     except NotUtf8 as error:
@@ -136,7 +136,7 @@ def require_utf8(name: str, carrier: str) -> Iterator[None]:
 
 
 def utf8_text(values: pa.Array) -> pa.Array:
-    """Text of either offset width as `large_string`; raises NotUtf8."""
+    """`string` or `large_string` as `large_string`. Raises NotUtf8."""
     text_bytes = TextBytes(pc.cast(values, pa.large_string()))
     if not text_bytes.data.isascii():
         try:
@@ -159,7 +159,7 @@ class Formatter:
         return self.alphabet is None or not set(characters).isdisjoint(self.alphabet)
 
     def may_be(self, text: str) -> bool:
-        """Whether a value's text can be `text`; only text is ever empty."""
+        """Whether a value's text can be `text`; only text columns have empty texts."""
         return self.alphabet is None or (text != "" and set(text) <= set(self.alphabet))
 
 
@@ -177,7 +177,7 @@ def _boolean_text(values: pa.Array) -> pa.Array:
 
 
 def _binary_text(values: pa.Array) -> pa.Array:
-    """`\\x00ff`: the hexadecimal digits of all values at once, then cut by the doubled offsets."""
+    """`\\x00ff`: writes the bytes of all values at once, and cuts them at the doubled offsets."""
     text_bytes = TextBytes(pc.cast(values, pa.large_binary()))
     count = len(values)
     validity, offsets, _ = text_bytes.values.buffers()
@@ -190,7 +190,7 @@ def _binary_text(values: pa.Array) -> pa.Array:
 
 
 def _decimal_text(values: pa.Array) -> pa.Array:
-    """All digits of the declared scale; Arrow writes what is below 1e-6 as `1E-18`, `0E-18`."""
+    """All digits of the declared scale; Arrow writes numbers below 1e-6 as `1E-18`, `0E-18`."""
     text = pc.cast(values, pa.large_string())
     scale = values.type.scale
     mask = TextBytes(text).mask_of("E") if scale > 6 else None
@@ -254,7 +254,7 @@ def interval_text(intervals: pa.Array) -> pa.Array:
 
 
 def _counted(values: pa.Array, zero: pa.Array, after_negative: pa.Array, unit: str) -> pa.Array:
-    """` 2 days`, ` 1 day`, ` -1 days`; nothing for zero."""
+    """` 2 days`, ` 1 day`, ` -1 days`; an empty text for zero."""
     signed = pc.and_(after_negative, pc.greater(values, 0))
     plus = pc.if_else(signed, text_scalar("+"), text_scalar(""))
     plural = pc.if_else(pc.equal(values, 1), text_scalar(""), text_scalar("s"))
@@ -264,7 +264,7 @@ def _counted(values: pa.Array, zero: pa.Array, after_negative: pa.Array, unit: s
 
 
 def _time(micros: pa.Array, after_negative: pa.Array) -> pa.Array:
-    """` 04:05:06.789`, signed; hours may be more than a day's."""
+    """` 04:05:06.789` with its sign; hours may be 24 or more."""
     hours = pc.divide(micros, HOUR)
     rest = pc.abs(pc.subtract(micros, pc.multiply(hours, HOUR)))
     positive = pc.if_else(after_negative, text_scalar("+"), text_scalar(""))

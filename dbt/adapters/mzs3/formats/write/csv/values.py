@@ -1,4 +1,4 @@
-"""The text of any values, nested ones included."""
+"""The CSV text of values of any type, nested ones included."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from dbt.adapters.mzs3.formats.write.csv.scalars import (
 )
 from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
 
-# What has PostgreSQL put quotes around an element, beside the empty text and the word NULL.
+# PostgreSQL quotes elements that contain one of these, are empty, or are the word NULL.
 ARRAY_SPECIAL = '{},"\\' + WHITESPACE
 
-# What has Materialize put quotes around a key or a value, beside what does in arrays.
+# Materialize quotes keys and values with one of these; otherwise as elements of arrays.
 MAP_SPECIAL = ARRAY_SPECIAL + "=>"
 
-# What has PostgreSQL put quotes around a field, beside the empty text.
+# PostgreSQL quotes fields of records that contain one of these, or are empty.
 RECORD_SPECIAL = '(),"\\' + WHITESPACE
 
 
 def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> Formatter | None:
-    """What writes values of a type that Spark sends and of this meaning; None if the type, or one
-    nested in it, has no text."""
+    """The formatter for values of an Arrow type from Spark with this meaning; None if the type, or
+    one nested in it, has no text."""
     kind = logical_type.kind
     if kind == "interval":
         return Formatter(interval_text, INTERVAL_ALPHABET)
@@ -58,7 +58,7 @@ def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> F
 
 
 def value_text(values: pa.Array, logical_type: LogicalType = PLAIN) -> pa.Array:
-    """The values' text; TypeError for a type without one."""
+    """The values' text. Raises TypeError for a type without text."""
     formatter = formatter_of(values.type, logical_type)
     if formatter is None:
         raise TypeError(f"no text for values of type {values.type}")
@@ -66,18 +66,18 @@ def value_text(values: pa.Array, logical_type: LogicalType = PLAIN) -> pa.Array:
 
 
 def _array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
-    # Arrays of arrays of different lengths, or with a NULL among them, which PostgreSQL does not
-    # have, are written by the same rules: `{{1},{2,3},NULL}`.
+    # Arrays of arrays with different lengths or with a NULL array, which PostgreSQL does not have,
+    # are written by the same rules: `{{1},{2,3},NULL}`.
     (element,) = formatters
-    elements = lists.flatten()  # of this slice, and nothing from under NULL lists
+    elements = lists.flatten()  # of this slice, without values under NULL lists
     return _lists_in_braces(lists, _element_text(elements, element, ARRAY_SPECIAL))
 
 
 def _element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Array:
-    """The text of values between braces, the word NULL for NULL.
+    """The text of values between braces, with the word NULL for NULL.
 
-    Quoted are the empty text, the word NULL in any case, and what contains one of the characters
-    `special`; what is in braces itself stays as it is.
+    Quotes the empty text, the word NULL in any case, and texts that contain one of the characters
+    in `special`. Text that has braces of its own is not quoted.
     """
     texts = formatter.write(values)
     if not formatter.nests:
@@ -115,7 +115,7 @@ def _record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array
     if not formatters:
         fields = pa.repeat(text_scalar(""), len(structs))
     else:
-        # Of this slice; what is under a NULL struct is NULL.
+        # `flatten` returns fields of this slice, and NULL under a NULL struct.
         texts = map(_field_text, structs.flatten(), formatters)
         fields = pc.binary_join_element_wise(
             *texts, text_scalar(","), null_handling="replace", null_replacement=""
