@@ -1,1 +1,1 @@
-"""Arrow arrays, below what Arrow's own functions do; runs on executors."""
+"""Operations on Arrow arrays that Arrow's own functions lack; runs on executors."""

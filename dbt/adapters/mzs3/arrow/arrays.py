@@ -1,4 +1,4 @@
-"""Arrow arrays from and to raw bytes, and from texts; offsets of lists; the bits of floats."""
+"""Arrow arrays from and to raw bytes, and from texts; offsets of lists; bits of floats."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def binary_value(data: pa.Buffer | bytes) -> pa.Array:
 
 
 def null_where(values: pa.Array, like: pa.Array) -> pa.Array:
-    """The values, NULL where `like` is NULL."""
+    """The values, with NULL where `like` is NULL."""
     if not like.null_count:
         return values
     return pc.if_else(like.is_valid(), values, pa.scalar(None, values.type))
@@ -51,8 +51,8 @@ def cast_by_pattern(
 ) -> pa.Array:
     """The texts as values of `kind`; NULL stays NULL.
 
-    `cast` converts those that match the pattern, at once; `read` each other distinct text, to the
-    value or the number that stands for a date or timestamp. Raises ValueError.
+    `cast` converts all texts that match the pattern, at once. `read` converts each other distinct
+    text, to the value or to the number for a date or timestamp. Raises ValueError.
     """
     usual = pc.match_substring_regex(text, usual_regex)
     values = cast(pc.if_else(usual, text, pa.scalar(None, pa.string())))
@@ -65,7 +65,7 @@ def cast_by_pattern(
 
 
 def data_of(values: pa.Array) -> pa.Buffer:
-    """The concatenated `binary` values."""
+    """The bytes of the `binary` values, concatenated."""
     _, offsets, data = values.buffers()
     if data is None or not len(values):
         return pa.py_buffer(b"")
@@ -84,12 +84,12 @@ def byte_swapped(numbers: pa.Array) -> pa.Array:
 
 
 def big_endian(numbers: pa.Array) -> pa.Array:
-    """Numbers of 32 or 64 bits without a sign as big-endian `binary`, which sorts as they do."""
+    """Unsigned numbers of 32 or 64 bits as big-endian `binary`, which sorts like the numbers."""
     return binary_of(byte_swapped(numbers), numbers.type.bit_width // 8)
 
 
 def from_big_endian(values: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """The numbers, of a type, of `big_endian`. Raises ValueError unless values have its width."""
+    """The numbers, of this type, in `big_endian` form. Raises ValueError for another width."""
     return byte_swapped(fixed_width(values, data_type.bit_width // 8).view(data_type))
 
 
@@ -122,9 +122,9 @@ def is_list(data_type: pa.DataType) -> bool:
 
 
 def list_offsets(lists: pa.Array) -> pa.Array:
-    """The n + 1 offsets of lists in what `flatten` gives, NULL for a NULL list.
+    """The n + 1 offsets of lists in the result of `flatten`, NULL for a NULL list.
 
-    As `from_arrays` of lists and maps takes them.
+    The `from_arrays` functions of lists and maps accept these.
     """
     ends = list_ends(lists)
     starts = pc.if_else(lists.is_valid(), ends.slice(0, len(lists)), pa.scalar(None, pa.int32()))
@@ -132,7 +132,7 @@ def list_offsets(lists: pa.Array) -> pa.Array:
 
 
 def list_ends(lists: pa.Array) -> pa.Array:
-    """The n + 1 offsets of lists in what `flatten` gives, without NULLs."""
+    """The n + 1 offsets of lists in the result of `flatten`, without NULLs."""
     lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int32()), 0)
     return running_total(lengths)
 
@@ -140,7 +140,7 @@ def list_ends(lists: pa.Array) -> pa.Array:
 def running_total(lengths: pa.Array) -> pa.Array:
     """The n + 1 offsets of values with these lengths, in the lengths' type.
 
-    Raises ArrowInvalid where the type is too small.
+    Raises ArrowInvalid if the type is too small.
     """
     zero = pa.array([0], lengths.type)
     return pa.concat_arrays([zero, pc.cumulative_sum_checked(lengths)])
@@ -153,7 +153,7 @@ def empty_records(mask: pa.Array) -> pa.Array:
 
 
 def with_one_nan(values: pa.Array) -> pa.Array:
-    """The values with the same bits for every NaN: the processor chooses them otherwise."""
+    """The values with the same bits for every NaN, which otherwise depend on the processor."""
     are_nan = pc.is_nan(values)
     if not pc.any(are_nan).as_py():
         return values
@@ -161,9 +161,9 @@ def with_one_nan(values: pa.Array) -> pa.Array:
 
 
 def float_bits(values: pa.Array) -> pa.Array:
-    """The values with floats, also those inside lists and structs, as integers of their bits.
+    """The values, with integers of the same bits in place of floats, even in lists and structs.
 
-    So all NaNs are equal, and zeros of both signs are not.
+    So all NaNs are equal, and zeros of different signs are not.
     """
     data_type = values.type
     if not _has_floats(data_type):

@@ -1,7 +1,7 @@
-"""Columns as Spark sends them to workers: several in one, or in a type that it sends faster.
+"""Unpacks columns that Spark sends to workers combined into one, or in a faster type.
 
-Spark makes Arrow of rows value by value, so each column costs, whatever its width. `rows.packing`
-is what packs them, in SQL.
+Spark converts rows to Arrow value by value, so each column takes time, whatever its width.
+`rows.packing` packs the columns, in SQL.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.types.table import TYPES
 
 BITS = {row.sent: row.bits for row in TYPES if row.bits}
-"""Types that are sent in the bits of a `bigint`, and how many their values take."""
+"""The types that are sent as bits of a `bigint`, and how many bits their values take."""
 LANE_BITS = 63  # without the sign
 MAX_DOUBLE_DIGITS = 15
-"""Decimals of one type and of so many digits are apart as `double` too."""
+"""Different decimals of one type with at most this many digits are different as `double`."""
 
 
 @dataclass(frozen=True)
 class PackedColumn:
-    """Which of the sent columns has a column's values, and how.
+    """Which of the sent columns contains a column's values, and in which form.
 
-    Without a `data_type` it is the column itself. A decimal is sent as `double`. Another type is
-    bits of a `bigint`: from `shift` on, one that is 1 unless the value is NULL, then the value's.
+    Without a `data_type`, unchanged. A decimal is sent as `double`. Another type is sent as bits
+    of a `bigint`: at `shift` one that is 1 unless the value is NULL, then the value's.
     """
 
     sent: int
@@ -46,14 +46,14 @@ class PackedColumn:
 def unpacked(
     batch: pa.RecordBatch, columns: Sequence[PackedColumn], before: int
 ) -> pa.RecordBatch:
-    """The batch with the columns c0, c1, … after its first `before` columns, which stay."""
+    """The batch: its first `before` columns as they are, then the unpacked columns c0, c1, …"""
     kept, sent = batch.columns[:before], batch.columns[before:]
     names = [*batch.schema.names[:before], *(f"c{place}" for place in range(len(columns)))]
     return pa.RecordBatch.from_arrays([*kept, *(c.values(sent) for c in columns)], names)
 
 
 def _decimals(values: pa.Array, data_type: pa.Decimal128Type) -> pa.Array:
-    # At most 10 ** 15, the product is less than a quarter off.
+    # The product is at most 10 ** 15, and less than a quarter off.
     digits = pc.round(pc.multiply(values, float(10**data_type.scale)))
     whole = pc.cast(pc.cast(digits, pa.int64()), pa.decimal128(19, 0))
     return pa.Array.from_buffers(data_type, len(whole), whole.buffers(), whole.null_count)
@@ -63,7 +63,7 @@ def _from_bits(lane: pa.Array, data_type: pa.DataType, shift: int) -> pa.Array:
     known, values = _bit(lane, shift), _bit(lane, shift + 1)
     if data_type != pa.bool_():
         unused = 64 - BITS[data_type]
-        # To the left end and back, which gives the sign to all bits above.
+        # Shifting to the left end and back extends the sign to all higher bits.
         bits = pc.shift_right(pc.shift_left(lane, unused - shift - 1), unused)
         integers = pa.int32() if data_type == pa.date32() else data_type
         values = pc.cast(bits, integers).view(data_type)

@@ -1,4 +1,4 @@
-"""Parquet read with bounded memory, by ranges of an object; runs on executors."""
+"""Reads Parquet with bounded memory, by ranges of an object; runs on executors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pyarrow.parquet as pq
 
-# A batch has this many rows, fewer where they are so wide that this many bytes are in fewer.
+# A batch has this many rows, or fewer if this many bytes are reached before.
 BATCH_ROWS = 8 * 1024
 BATCH_BYTES = 8 * 1024 * 1024
 
@@ -19,12 +19,12 @@ def batch_rows(group: pq.RowGroupMetaData) -> int:
 
 
 class RandomAccessFile(io.RawIOBase):
-    """An object of `size` bytes as a file, of which `fetch(start, end)` gives a range.
+    """An object of `size` bytes as a file; `fetch(start, end)` returns a range of the object.
 
-    Each request is for `window` bytes at least, which are kept until the next one. The last
-    `tail` bytes are fetched at once and kept for good. `fetched` counts the bytes. `failure` is
-    the first exception of `fetch`, as the reader of the file may have turned it into one of its
-    own.
+    Each request is for at least `window` bytes, which are kept until the next request. The last
+    `tail` bytes are fetched in one request and kept for good. `fetched` counts the bytes.
+    `failure` is the first exception of `fetch`, which the reader of the file may have replaced by
+    its own.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RandomAccessFile(io.RawIOBase):
     seekable = readable
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set the offset of the next read; nothing is fetched yet."""
+        """Sets the offset of the next read, without fetching anything."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
         self._position = base[whence] + offset
         return self._position
@@ -76,9 +76,9 @@ class RandomAccessFile(io.RawIOBase):
             return self._fetch(start, end)
         if not (self._start <= start and end <= self._start + len(self._held)):
             last = min(self._size, max(end, start + self._window))
-            # The end of an object is read backwards: what is before it is asked for next.
+            # The end of an object is read backwards: the bytes before it are requested next.
             first = max(0, min(start, last - self._window))
-            self._held = b""  # not both at once
+            self._held = b""  # never two of them in memory
             self._start, self._held = first, self._fetch(first, last)
         return self._held[start - self._start : end - self._start]
 

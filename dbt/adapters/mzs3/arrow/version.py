@@ -1,4 +1,4 @@
-"""Checks the version of pyarrow in workers, where no installer does."""
+"""Checks the version of pyarrow in workers, where no installer checks it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pyarrow as pa
 from dbt.adapters.mzs3.errors import ExecutorError
 
 OLDEST = 24
-"""The oldest version of pyarrow whose values are right: before it, timestamps of 96 bits of far
-years are not, and maps in Parquet lose the types of their keys and values."""
+"""The oldest version of pyarrow whose values are right: earlier ones read 96-bit timestamps of far
+years wrongly, and lose the types of keys and values of maps in Parquet."""
 
 
 def require_version() -> None:
-    """Each task begins with this; raises ExecutorError."""
+    """Raises ExecutorError if pyarrow is too old. Each task calls this first."""
     if int(pa.__version__.split(".")[0]) < OLDEST:
         raise ExecutorError(
             f"the Python of Spark's workers has pyarrow {pa.__version__}, with which some values "

@@ -129,7 +129,7 @@ def snapshot_events(ledger: Ledger, epochs: Epochs) -> DataFrame:
 def visible_epochs(ledger: Ledger, snapshot: str) -> set[str] | None:
     """The epochs of which the snapshot has anything visible; None if another run has dropped it.
 
-    Its missing mark shows that. Read as a snapshot without events, it would have all rows dropped.
+    It has no mark then. Without this check, all rows would be dropped, as none would seem visible.
     """
     wanted = f"{_IS_MARK} OR of_phase = '{Phase.COMMIT}'"
     kept = ledger.partition(snapshot, Phase.SNAPSHOT).where(wanted)

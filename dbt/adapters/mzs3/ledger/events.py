@@ -186,7 +186,7 @@ SELECT explode(epochs) AS epoch, last_epoch FROM (
 
 
 def _hiding(events: str) -> str:
-    """A query for the objects of which an epoch hides earlier rows; its window gets few events."""
+    """A query for the epochs that hide earlier rows of an object; its window gets few events."""
     return f"""
 SELECT object, CAST(epoch AS bigint) AS epoch FROM (
   SELECT object, epoch, hides AND phase IN ('note', 'commit') AS hides,

@@ -159,7 +159,7 @@ class SourceLock:
     def alone(self, outcome: str = NOTHING_COMMITTED) -> Iterator[None]:
         """A context for dropping tables that the next holder may create again under the same name.
 
-        A run may stall in a DROP until another run takes over. So it creates a mark, and then
+        A run may stall in a DROP until another run takes over. So this run creates a mark, then
         checks the lock: either the lock is lost, and nothing is dropped; or the next holder finds
         the mark in `require_alone`. Raises SourceError, which states the outcome of the run, if
         the lock is lost. After any other error a statement may still be running, for which nobody
@@ -190,7 +190,7 @@ class SourceLock:
             self.table.drop_mark(other.token)
 
     def _try(self) -> Holder | None:
-        """Takes the lock, or takes it over if allowed. Returns None if so, else its holder."""
+        """Takes the lock, from another holder if allowed. Returns None, or the lock's holder."""
         with host_guard(self._relations.lock) as alone:
             if self._create():
                 return None
@@ -251,7 +251,7 @@ class SourceLock:
 def host_guard(name: str) -> Iterator[bool]:
     """Yields True to one process of this host at a time, which may take over dead ones' locks.
 
-    Otherwise a process could drop the lock that another one has just created in place of that.
+    Otherwise a process could drop a lock with which another one has just replaced the dead one's.
     """
     digest = hashlib.sha256(f"{current_owner().place} {name}".encode()).hexdigest()[:32]
     path = Path(tempfile.gettempdir()) / f"dbt-mzs3-{digest}.lock"
@@ -357,7 +357,7 @@ class LockTable:
         return self._holder(self._relations.lock)
 
     def mark(self, holder: Holder) -> None:
-        """Creates the mark that says that this holder drops what another one may create again."""
+        """Creates the mark: this holder drops tables that another one may create again."""
         self._create(self._relations.mark(holder.token), holder)
 
     def marks(self) -> list[Holder]:

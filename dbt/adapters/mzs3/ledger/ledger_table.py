@@ -69,7 +69,7 @@ class LedgerTable:
         return folder
 
     def publish(self, epoch: str, phase: str, folder: str) -> bool:
-        """Adds the phase with the staged events. Returns False if it was published before."""
+        """Adds the phase with the staged events. Returns False if another run has added it."""
         return self._add_or_find(epoch, phase, folder) == folder
 
     def close(self, epoch: str, phase: str) -> bool:

@@ -1,1 +1,1 @@
-"""Spark's types and what each is elsewhere, and the calendar; runs on executors."""
+"""Spark's types and their counterparts elsewhere, and the calendar; runs on executors."""

@@ -1,4 +1,4 @@
-"""The table of Spark's types: what each of them is to Arrow, Materialize, Redshift and others."""
+"""The table of Spark's types: their counterparts in Arrow, Materialize, Redshift and others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 MAX_DIGITS = 38
-"""Of a decimal at most, before and after the point together."""
+"""The most digits of a decimal, before and after the point together."""
 
 
 @dataclass(frozen=True)
@@ -16,12 +16,12 @@ class SparkType:
     """A row of the table.
 
     `materialize` is the type's name in Materialize, which is PostgreSQL's, and in the extension
-    names of Parquet files; `redshift` its name in manifests. `sent` is Arrow's type of what Spark
-    sends to workers, `in_files` that of files of Materialize's form: None where it depends on
-    parameters or on the types inside, or where rows are rewritten before they are sent.
+    names of Parquet files; `redshift` its name in manifests. `sent` is the Arrow type that Spark
+    sends to workers, `in_files` that in files of Materialize's form: None if it depends on
+    parameters or inner types, or if rows are rewritten before they are sent.
 
-    `bits` is how many of a `bigint` hold a value, 0 for types that are not packed. `is_declared`:
-    columns of sources can have it. `names_folders`: each value has one text, which can name one.
+    `bits` of a `bigint` hold a value, 0 for types that are not packed. `is_declared`: sources'
+    columns can have the type. `names_folders`: each value has one text, which can name a folder.
     """
 
     name: str
@@ -44,7 +44,7 @@ _TEXT, _BYTES, _VARYING = pa.large_string(), pa.large_binary(), "character varyi
 _LOCAL, _INSTANT = pa.timestamp("us"), pa.timestamp("us", "UTC")
 _OTHER_UTC = pa.timestamp("us", "+00:00")
 
-# Those of sources, in the order in which errors list them.
+# The types of sources' columns, in the order in which errors list them.
 _DECLARED = (
     SparkType("string", "text", _VARYING, pa.string(), _TEXT),
     SparkType("boolean", "boolean", "boolean", pa.bool_(), pa.bool_(), bits=1),
@@ -84,7 +84,7 @@ TYPES = (
     SparkType("struct", "record", _VARYING),
 )
 OF_PYTHON = {"str": "string", "int": "bigint", "float": "double"}
-"""Types of columns for fields of dataclasses."""
+"""The column types for types of dataclass fields."""
 
 _BY_NAME = {name: row for row in TYPES for name in (row.name, *row.spellings)}
 _BY_SENT = {row.sent: row for row in reversed(TYPES) if row.sent is not None}
@@ -93,17 +93,17 @@ _DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?
 
 
 def type_named(name: str) -> SparkType | None:
-    """The row of a type by its name in SQL or by PySpark's `typeName`, without parameters."""
+    """The row of a type by its name in SQL or PySpark's `typeName`, without parameters."""
     return _BY_NAME.get(name)
 
 
 def row_of(name: str) -> SparkType:
-    """As `type_named`, for a type that is in the table; raises KeyError."""
+    """The row of a type that must be in the table, by its name. Raises KeyError."""
     return _BY_NAME[name]
 
 
 def type_sent_as(kind: pa.DataType) -> SparkType | None:
-    """The row of what Spark sends as an Arrow type, whatever its parameters; no nested ones."""
+    """The row of the type that Spark sends as this Arrow type; None for nested types."""
     if pa.types.is_decimal128(kind):
         return _BY_NAME["decimal"]
     if pa.types.is_timestamp(kind):
@@ -114,7 +114,7 @@ def type_sent_as(kind: pa.DataType) -> SparkType | None:
 
 
 def sql_of(kind: pa.DataType) -> str:
-    """The type in SQL, where it means the same whatever `spark.sql.timestampType` is."""
+    """The type's name in SQL, with one meaning whatever `spark.sql.timestampType` is."""
     row = type_sent_as(kind)
     assert row is not None, kind
     return "timestamp_ltz" if row.name == "timestamp" else row.name
@@ -127,7 +127,7 @@ def decimal_parameters(text: str) -> tuple[int, int] | None:
 
 
 def arrow_type(data_type: str) -> pa.DataType:
-    """Arrow's type of what Spark sends as a type in DDL that is not nested."""
+    """The Arrow type in which Spark sends a type in DDL that is not nested."""
     parameters = decimal_parameters(data_type)
     return pa.decimal128(*parameters) if parameters else _BY_NAME[data_type].sent
 

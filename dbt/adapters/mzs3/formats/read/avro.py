@@ -28,12 +28,12 @@ BATCH_BYTES = 8 * 1024 * 1024
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
-# The limit of a block, in the file and decompressed, and of a value in the header.
+# The limit for a block, both in the file and decompressed, and for a value in the header.
 MAX_BLOCK_BYTES = 128 * 1024 * 1024
-# The limit of records without a byte, as all of their fields are NULL.
+# The limit for records that take no bytes, as all of their fields are NULL.
 _MOST_EMPTY_RECORDS = 1 << 20
 _LONGEST_NUMBER = 10
-# Also MemoryError: a wrong count may ask for a list of any length.
+# MemoryError too: with a wrong count, a list of any length may be allocated.
 _UNREADABLE = (EOFError, LookupError, ValueError, TypeError, OverflowError, MemoryError)
 
 _ARROW_TYPES = {
@@ -46,7 +46,7 @@ _ARROW_TYPES = {
     **dict.fromkeys(("bytes", "fixed"), pa.binary()),
     **dict.fromkeys(("string", "enum"), pa.string()),
 }
-# By the base type; on any other the specification says to ignore the logical type.
+# By base and logical type. On another base type, the specification ignores the logical type.
 _LOGICAL = {
     ("int", "date"): pa.date32(),
     ("long", "timestamp-millis"): pa.timestamp("ms", tz="UTC"),
@@ -55,7 +55,7 @@ _LOGICAL = {
     ("long", "local-timestamp-millis"): pa.timestamp("ms"),
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
     ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
-    # Their numbers alone would be values of another meaning.
+    # No column type has these meanings, and the numbers alone would have another.
     ("int", "time-millis"): None,
     ("long", "time-micros"): None,
     ("fixed", "duration"): None,
@@ -66,10 +66,10 @@ _WORDS = frozenset({*_ARROW_TYPES, *_NAMED, "array", "map"})
 
 @contextlib.contextmanager
 def avro_file(stored: StoredObject) -> Iterator[TypedFile]:
-    """An Avro file of records with fields that are not nested; to read them needs `fastavro`.
+    """Opens an Avro file of records without nested fields; reading them needs `fastavro`.
 
-    Slower than the other formats, as each record is an object of Python's for a while. Holds one
-    block of the file beside the records.
+    Slower than the other formats, as each record becomes a Python object. Holds one block of the
+    file besides the records.
     """
     with contextlib.closing(stored.open()) as reader:
         container = AvroContainer(reader.read)
@@ -85,7 +85,7 @@ def avro_file(stored: StoredObject) -> Iterator[TypedFile]:
 
 
 def _records(container: AvroContainer, schema: Any) -> Iterator[list[dict[str, Any]]]:
-    """Batches of records, with the values of the file. Raises ObjectError."""
+    """Batches of records, with the values as stored. Raises ObjectError."""
     read_record = _record_reader(schema)
     batch: list[dict[str, Any]] = []
     number = held = 0
@@ -110,7 +110,7 @@ def _records(container: AvroContainer, schema: Any) -> Iterator[list[dict[str, A
 
 
 def _record_reader(schema: Any) -> Callable[[io.BytesIO], Any]:
-    """A function that reads one record of the schema. Raises ObjectError without `fastavro`."""
+    """Returns a function that reads one record. Raises ObjectError without `fastavro`."""
     try:
         import fastavro
     except ImportError:
@@ -127,7 +127,7 @@ def _record_reader(schema: Any) -> Callable[[io.BytesIO], Any]:
 
 
 def _values(batch: list[dict[str, Any]], field: AvroField, before: int) -> pa.Array:
-    """One field's values. Raises ObjectError for a number that no decimal has."""
+    """One field's values. Raises ObjectError for a number that no decimal can hold."""
     values = [record[field.name] for record in batch]
     try:
         if field.scale is not None:
@@ -139,15 +139,15 @@ def _values(batch: list[dict[str, Any]], field: AvroField, before: int) -> pa.Ar
 
 def _decimal(raw: bytes, scale: int) -> Decimal:
     number = int.from_bytes(raw, "big", signed=True)
-    # Of digits, as arithmetic would round it to the precision of Python's context.
+    # Built from digits: arithmetic would round to the precision of Python's context.
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
 
 
 @dataclass(frozen=True)
 class AvroField(RecordField):
-    """A field and the Arrow type to read it as, None where no column can have its values.
+    """A field and the Arrow type to read it as; None if no column can hold its values.
 
-    A decimal is read from the `bytes` of an integer that is 10**`scale` times as large.
+    A decimal is stored as the `bytes` of an integer, 10**`scale` times as large.
     """
 
     arrow: pa.DataType | None
@@ -155,10 +155,10 @@ class AvroField(RecordField):
 
 
 def read_schema(schema: Any) -> tuple[tuple[AvroField, ...], Any]:
-    """The fields of a file's records, and the schema without logical types, to read with.
+    """The fields of a file's records, and the schema without logical types, for reading.
 
-    Without them, fastavro returns the numbers of the file. Raises ObjectError for anything but a
-    schema of records.
+    Without logical types, fastavro returns the numbers as stored. Raises ObjectError for anything
+    but a schema of records.
     """
     try:
         if not isinstance(schema, dict) or schema.get("type") != "record":
@@ -187,7 +187,7 @@ def _no_records(schema: Any) -> ObjectError:
 
 
 class _Types:
-    """The types of a schema, in which named types may be referred to by name."""
+    """The types of a schema, which may refer to named types by their names."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         self._named: dict[str, dict[str, Any]] = {}
@@ -196,7 +196,7 @@ class _Types:
         self._learn(record, "")
 
     def _learn(self, schema: Any, namespace: str, inside: tuple[str, ...] = ()) -> None:
-        """Note all named types. Raises ObjectError for a type that contains itself."""
+        """Records all named types. Raises ObjectError for a type that contains itself."""
         if isinstance(schema, list):
             for one in schema:
                 self._learn(one, namespace, inside)
@@ -215,7 +215,7 @@ class _Types:
         self._learn(parts, namespace, inside)
 
     def resolve(self, kind: Any) -> dict[str, Any]:
-        """The type with its attributes, without the NULL of a union of it and NULL."""
+        """The type with its attributes; for a union with NULL, that of the other type."""
         if isinstance(kind, list):
             others = [one for one in kind if one not in ("null", {"type": "null"})]
             if len(others) == 1:
@@ -269,9 +269,9 @@ def _physical(schema: Any) -> Any:
 class AvroContainer:
     """One container file, read from front to back; `schema` is the JSON in its header.
 
-    (Apache Avro's specification, section Object Container Files.) Read here rather than by a
-    library, so that a file that was cut off anywhere but between two blocks is an error. Holds
-    one block. Raises ObjectError for any other file.
+    (Apache Avro's specification, section Object Container Files.) Read without a library, so that
+    a file that was cut off, except between two blocks, is an error. Holds one block. Raises
+    ObjectError for an invalid file.
     """
 
     def __init__(self, read: ReadBytes) -> None:
@@ -288,7 +288,7 @@ class AvroContainer:
             raise invalid("its header has no schema") from exc
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Each block's number of records, and their bytes."""
+        """The number of records in each block, and their bytes."""
         while self._input.peek(1):
             count, size = self._number(), self._size()
             if count < 0:
@@ -342,17 +342,17 @@ class AvroContainer:
 
 
 def invalid(what: object) -> ObjectError:
-    """The problem of an object that breaks Avro's specification."""
+    """The error for an object that violates Avro's specification."""
     return ObjectError(f"it is not valid Avro ({what})", FIX_FILE)
 
 
 def unreadable(what: str, advice: str = FIX_FILE) -> ObjectError:
-    """The problem of an object that may meet the specification, but is not supported."""
+    """The error for an object that may meet the specification, but is not supported."""
     return ObjectError(f"it is Avro that a source can't read ({what})", advice)
 
 
 def too_large(size: int) -> ObjectError:
-    """The problem of an object with a block or a value of this size."""
+    """The error for an object with a block or a value of this size."""
     return unreadable(f"a length of {size} bytes, where {MAX_BLOCK_BYTES} is the most")
 
 
@@ -364,14 +364,14 @@ def _inflate(raw: bytes) -> bytes:
         raise invalid(exc) from exc
     if len(data) > MAX_BLOCK_BYTES:
         raise unreadable(f"a block that decompresses to more than {MAX_BLOCK_BYTES} bytes")
-    # Some writers leave a part of zlib's checksum after the end.
+    # More bytes may follow: some writers leave a part of zlib's checksum there.
     if not stream.eof:
         raise invalid("a block that does not decompress as a whole")
     return data
 
 
 def _unsnap(raw: bytes) -> bytes:
-    """Decompresses Snappy that the checksum of the decompressed bytes follows."""
+    """Decompresses Snappy data, which a checksum of the decompressed bytes follows."""
     size = 0
     for position, byte in enumerate(raw[:5]):
         size |= (byte & 0x7F) << 7 * position

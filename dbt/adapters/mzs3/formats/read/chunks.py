@@ -25,9 +25,9 @@ BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Chunk:
-    """Records, and the byte and line of their object where they start; `last` if none follow.
+    """Records, and the byte and line of their object where they start; `last` if no more follow.
 
-    `width` is a function for the length of UTF-8 text in the object's own encoding, in bytes.
+    `width` returns the length, in bytes, of UTF-8 text in the object's own encoding.
     """
 
     data: bytes
@@ -37,7 +37,7 @@ class Chunk:
     width: Callable[[bytes], int] = len
 
     def after(self, length: int) -> Chunk:
-        """The chunk without its first `length` bytes, which end where a record does."""
+        """The chunk without its first `length` bytes, which are whole records."""
         newlines = self.data.count(b"\n", 0, length)
         before = length if self.width is len else self.width(self.data[:length])
         return replace(
@@ -46,7 +46,7 @@ class Chunk:
 
 
 class RecordTooLarge(ObjectError):
-    """A record that is too large for the memory; `start` is its first bytes, `hint` asks why."""
+    """A record that is too large for memory; `start` is its first bytes, `hint` a likely cause."""
 
     def __init__(
         self, rest: Chunk, limit: int, hint: str = "is a quoted field not closed?"
@@ -58,12 +58,12 @@ class RecordTooLarge(ObjectError):
 
 @dataclass(eq=False)
 class Chunks:
-    """An iterator of chunks of about `block_bytes`, whole records each, without the BOM.
+    """An iterator over chunks of about `block_bytes`, of whole records, without the BOM.
 
     Holds one block and one record. The last chunk may lack its newline. Near a misplaced quote a
-    chunk may end inside a record; its decoder finds the quote, and gives the rest back. Without a
-    dialect, or in one without quotes, each line is a record. The empty chunk `start` says where
-    the stream begins. Raises RecordTooLarge for a record of more than `max_record_bytes`.
+    chunk may end inside a record: the decoder finds the quote, and calls `give_back`. Without a
+    dialect, or if the dialect has no quotes, each line is a record. The empty chunk `start` is
+    where the stream begins. Raises RecordTooLarge for a record of more than `max_record_bytes`.
     """
 
     read: ReadBytes
@@ -86,7 +86,7 @@ class Chunks:
             if found:
                 self._rest = rest.after(found)
                 return replace(rest, data=rest.data[:found])
-            # For a record longer than a block: doubling keeps the work proportional to its length.
+            # For a record longer than a block, doubling keeps the work proportional to its length.
             most = max(self.max_record_bytes, len(rest.data)) + self.block_bytes
             wanted = min(len(rest.data) + max(self.block_bytes, len(rest.data)), most)
             grown = _fill(self.read, rest.data, max(wanted, len(BOM)))
@@ -102,15 +102,15 @@ class Chunks:
         return replace(rest, last=True)
 
     def give_back(self, tail: Chunk, *, whole: bool) -> None:
-        """Has the next chunk begin with the `tail` of the last one; `whole` if it is all of that.
+        """Puts `tail`, the end of the last chunk, before the next; `whole` if it is all of that.
 
-        The tail begins with a record that does not end in that chunk.
+        The tail begins with a record that does not end in the last chunk.
         """
         self._rest = replace(tail, data=tail.data + self._rest.data, last=False)
         self._more_needed = whole
 
     def _complete(self, rest: Chunk) -> int:
-        """How many bytes are complete records; 0 if more must be fetched first."""
+        """How many bytes are complete records; 0 if more have to be read first."""
         if self.dialect is None or not self.dialect.quote:
             end = rest.data.rfind(b"\n") + 1
             if not end and len(rest.data) > self.max_record_bytes:
@@ -127,9 +127,9 @@ class Chunks:
 
 
 def end_of_records(data: bytes, quote: bytes) -> int:
-    """Where the last complete record ends in data that starts with a record; 0 if none does.
+    """Where the last complete record ends in data that starts with a record; 0 without any.
 
-    A newline ends a record where the number of quotes before it is even.
+    A newline ends a record if the number of quotes before it is even.
     """
     end = len(data)
     inside = data.count(quote) % 2 == 1
@@ -141,7 +141,7 @@ def end_of_records(data: bytes, quote: bytes) -> int:
             inside = not inside
         if not inside:
             return newline + 1
-        # Skip to the quote that opened the field which has this newline.
+        # Continue before the quote that opened the field with this newline.
         end = data.rfind(quote, 0, newline)
         inside = False
 
@@ -158,17 +158,17 @@ def _fill(read: ReadBytes, held: bytes, wanted: int) -> bytes:
 def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
     """Whether pyarrow reads these whole records exactly as PostgreSQL does.
 
-    False for: NUL bytes; a quote inside a field that does not start with one; text after a
-    closing quote; a quoted field that is not closed; a carriage return outside quotes that no
-    newline follows; a blank line where there is more than one column. `cut_records` finds which
-    it is. One pass over the bytes, by an automaton.
+    False for: NUL bytes; a quote inside a field that does not start with one; text after a closing
+    quote; a quoted field that is not closed; a carriage return outside quotes that no newline
+    follows; a blank line if there is more than one column. `cut_records` finds the records with
+    these. One pass over the bytes, with a regular expression.
     """
     quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
     field = rf"[^{delimiter}{quote}\r\n\x00]*"
     if quote:
         field = rf"(?:{quote}(?:[^{quote}\x00]|{quote}{quote})*{quote}|{field})"
     record = rf"{field}(?:{delimiter}{field}){'*' if one_column else '+'}"
-    # pyarrow's expressions match in time linear in the data, whatever is in it.
+    # pyarrow's regular expressions take linear time, whatever the data.
     whole = rf"\A(?:{record}\r?\n)*(?:{record})?\z"
     return bool(pc.match_substring_regex(binary_value(data), whole)[0].as_py())
 
@@ -176,16 +176,16 @@ def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
 def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:
     """Whether a quote stands where none can, in data that may end inside a quoted field."""
     # A quoted field stands between delimiters and line ends, and two adjacent quotes are one quote
-    # in a field: so text outside of quotes starts and ends with a delimiter or a line end.
-    # Reversed for the other side: the search is fastest for a pattern that starts with a literal.
-    # A carriage return begins a line's end, so it can only be after a field.
+    # in a field: so text outside of quotes starts and ends with a delimiter or a line end. The
+    # text is reversed to check its end: a search is fastest for a pattern that starts with a
+    # literal. A carriage return begins a line's end, so it can only be after a field.
     quote = dialect.quote.encode()
     if not quote:
         return False
     pieces = data.split(quote)
     outside = quote.join(pieces[::2])
     if len(pieces) % 2 == 0:
-        # The last piece is inside, so a quote follows the last one outside.
+        # The last piece is inside quotes, so a quote follows the last outer piece.
         outside += quote
     literal = re.escape(quote)
     none_of = re.escape(dialect.delimiter.encode()) + literal
@@ -202,19 +202,19 @@ def parse(
     *,
     ragged: list[int] | None = None,
 ) -> pa.RecordBatch:
-    """The records' columns, in the order of `types`, without the fields of no column.
+    """The records' columns, in the order of `types`, without fields that are not columns.
 
-    Raises ValueError for records that pyarrow does not read. With `ragged`, leaves out records
-    with another number of fields, and appends their numbers, from 0, to it.
+    Raises ValueError for records that pyarrow can't read. With `ragged`, leaves out records with a
+    wrong number of fields, and appends their numbers, from 0, to `ragged`.
     """
-    # Numbers name the fields, so that their own names make no difference.
+    # Fields are named with numbers, so that their own names do not matter.
     names = [str(field) for field in range(layout.width)]
     wanted = [str(field) for field in layout.fields]
     if data.startswith(BOM):
-        # A record may start with this character; pyarrow drops the first one.
+        # The first record may start with this character; pyarrow drops only one.
         data = BOM + data
     if not data.endswith(b"\n"):
-        # Without it pyarrow takes an empty last field for quoted if the field before it is.
+        # Without it pyarrow treats an empty last field as quoted if the field before it is.
         data += b"\n"
 
     def skip(row: Any) -> str:

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.types.table import (
 )
 
 RESERVED_PREFIX = "_mz_"
-# Not `_mz_problem`: users never see it.
+# Without the reserved prefix, as users never see this column.
 PROBLEM_COLUMN = "mz_problem"
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -36,7 +36,7 @@ class Column:
 def canonical_type(text: str) -> str:
     """The canonical spelling of a type, such as `decimal(12,2)` for `NUMERIC( 12, 2 )`.
 
-    Raises ValueError, whose text lists what is supported.
+    Raises ValueError, whose text lists the supported types.
     """
     lowered = text.strip().lower()
     parameters = decimal_parameters(lowered)
@@ -56,7 +56,7 @@ def canonical_type(text: str) -> str:
 
 
 def arrow_schema(columns_ddl: str) -> pa.Schema:
-    """The Arrow schema of columns in Spark's DDL, whose types are canonical ones."""
+    """The Arrow schema of columns in Spark's DDL with canonical types."""
     columns = (column.split(" ") for column in columns_ddl.split(", "))
     return pa.schema([(name.strip("`"), arrow_type(data_type)) for name, data_type in columns])
 

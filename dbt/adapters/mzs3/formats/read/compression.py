@@ -1,4 +1,4 @@
-"""How an object is compressed, and its decompressed text; an error says what to do with it."""
+"""Detects how an object is compressed, and decompresses its text; errors say what to do."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ COMPRESSIONS = (BY_SUFFIX, NONE, GZIP, ZSTD, BZIP2)
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
-# libzstd's own limit, which Arrow does not raise.
+# libzstd's own limit of a frame's window, which Arrow does not increase.
 _MOST_WINDOW_MB = 128
 _ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
 
 
 def compression_by_name(key: str, declared: str) -> str:
-    """The declared compression, or the one that the name of the object at `key` says."""
+    """The declared compression; with `by_suffix`, that of the suffix of the object's key."""
     if declared != BY_SUFFIX:
         return declared
     name = key.lower()
@@ -54,11 +54,11 @@ def compression_by_name(key: str, declared: str) -> str:
 
 
 def compression_of(start: bytes, key: str, declared: str, encoding: str | None) -> str:
-    """How the object at `key` that has this start is compressed.
+    """Returns the compression of the object at `key`, whose first bytes are `start`.
 
-    By suffix, the first bytes of an object decide; where they say nothing, its name does. Raises
-    ObjectError where the first bytes contradict a declared compression: another option can have
-    the object read, so it is not skipped.
+    With `by_suffix` the first bytes decide, or the key if they are those of no compression. Raises
+    ObjectError if the first bytes contradict a declared compression: with another option the
+    object can be read, so it is not skipped.
     """
     found = None if _is_text(start, declared, encoding) else compression_in(start)
     expected = compression_by_name(key, declared)
@@ -72,10 +72,10 @@ def compression_of(start: bytes, key: str, declared: str, encoding: str | None) 
 
 
 def _is_text(start: bytes, declared: str, encoding: str | None) -> bool:
-    """Whether the first bytes are text though they may be the start of a compressed file.
+    """Whether the first bytes are text although they may look like a compressed file.
 
-    In another encoding than UTF-8 a text may start so. In one that has ASCII's characters, a text
-    has no control characters, and a compressed file soon has one.
+    In another encoding than UTF-8, text may start with such bytes. In an encoding with ASCII's
+    characters, text has no control characters, and a compressed file soon has one.
     """
     if declared != NONE or encoding in (None, UTF_8):
         return False
@@ -83,10 +83,10 @@ def _is_text(start: bytes, declared: str, encoding: str | None) -> bool:
 
 
 def plain_reader(read: ReadBytes, key: str, declared: str, encoding: str | None) -> ReadBytes:
-    """Reads the object's text, decompressed, in its own `encoding`; None as for `require_text`.
+    """Returns a reader of the object's text, decompressed, in its own `encoding`.
 
-    Raises ObjectError for an invalid or truncated stream, or another compression than is declared;
-    HeaderProblem where the text is none, or is in another encoding.
+    For None see `require_text`. Raises ObjectError for an invalid or truncated stream, or another
+    compression than declared; HeaderProblem if it is not text in the encoding.
     """
     start, read = _peek(read)
     if _is_text(start, declared, encoding):
@@ -104,9 +104,9 @@ def plain_reader(read: ReadBytes, key: str, declared: str, encoding: str | None)
 
 
 def whole_text(stored: StoredObject, compression: str, encoding: str) -> bytes | None:
-    """The text of an object, as UTF-8; None if it is compressed. Raises ObjectError.
+    """The text of an object as UTF-8; None if the object is compressed. Raises ObjectError.
 
-    A compressed one is not read, as its text may be far larger than the object.
+    A compressed object is not read, as its text may be far larger than the object.
     """
     start = stored.part(0, min(LOOK_BYTES, stored.size))
     if compression_of(start, stored.key, compression, encoding) != NONE:
@@ -118,7 +118,7 @@ def whole_text(stored: StoredObject, compression: str, encoding: str) -> bytes |
 
 
 def _peek(read: ReadBytes) -> tuple[bytes, ReadBytes]:
-    """The first bytes, and a function that reads from the first byte on."""
+    """Returns the first bytes, and a function that reads from the first byte on."""
     start = b""
     while len(start) < LOOK_BYTES and (more := read(RAW_READ_BYTES)):
         start += more
@@ -133,9 +133,9 @@ def _peek(read: ReadBytes) -> tuple[bytes, ReadBytes]:
 
 
 def _decompressed(read: ReadBytes, kind: str, start: bytes) -> ReadBytes:
-    """Decompresses an object that starts with these bytes. Raises ObjectError."""
-    # There may be several compressed parts, one after the other. Zeros after a part are padding in
-    # gzip alone.
+    """Returns a reader of the decompressed bytes; `start` is for its ObjectErrors."""
+    # There may be several compressed streams, one after the other. Only in gzip may zeros follow a
+    # stream, as padding.
     decompress = _DECOMPRESSORS[kind](read)
 
     def checked(size: int) -> bytes:
@@ -148,13 +148,13 @@ def _decompressed(read: ReadBytes, kind: str, start: bytes) -> ReadBytes:
 
 
 def _problem(exc: Exception, kind: str, start: bytes) -> ObjectError:
-    # Arrow has no exceptions of its own for these.
+    # Arrow has no exception classes for these, only messages.
     text = str(exc)
     if isinstance(exc, EOFError) or "Truncated" in text:
         return ObjectError(f"its {kind} stream ends early", FIX_OBJECT)
     if kind == ZSTD and "too much memory" in text:
         window = _zstd_window_mb(start)
-        # Else it is a later frame, or one after a skippable frame.
+        # Otherwise a later frame, or one after a skippable frame, needs the window.
         needed = f"{window} MB" if window > _MOST_WINDOW_MB else f"more than {_MOST_WINDOW_MB} MB"
         return ObjectError(
             f"its zstd takes a window of {needed}, where {_MOST_WINDOW_MB} MB is the most",
@@ -168,9 +168,9 @@ def _problem(exc: Exception, kind: str, start: bytes) -> ObjectError:
 
 
 def _zstd_window_mb(start: bytes) -> int:
-    """The window of the zstd frame that starts so, 0 if none does (RFC 8878, 3.1.1.1).
+    """The window, in MB, of the zstd frame at `start`; 0 if there is none (RFC 8878, 3.1.1.1).
 
-    A frame of a single segment says its size instead.
+    A frame with a single segment has its size in place of a window.
     """
     if not start.startswith(_ZSTD_FRAME):
         return 0
@@ -198,12 +198,12 @@ class _RawFile(io.RawIOBase):
 
 
 def as_file(read: ReadBytes) -> io.BufferedReader:
-    """A file of the bytes that `read` returns."""
+    """A file object for the bytes that `read` returns."""
     return io.BufferedReader(_RawFile(read), RAW_READ_BYTES)
 
 
 def _bunzip2(read: ReadBytes) -> ReadBytes:
-    # By hand: Python's file ignores other bytes after a stream, Arrow's fails at an empty one.
+    # Not BZ2File, which ignores other bytes after a stream; Arrow's reader fails on empty ones.
     decoder: bz2.BZ2Decompressor | None = None
     held = b""
 

@@ -1,11 +1,11 @@
 """Converts columns of text to a source's types, a whole column at a time, and finds bad values.
 
-These are the types that pyarrow's CSV reader does not read as PostgreSQL does, and the texts that
-it refuses though PostgreSQL writes or reads them.
+Covers the types that pyarrow's CSV reader does not read as PostgreSQL does, and texts that pyarrow
+refuses although PostgreSQL writes or reads them.
 
-Whether a value is of its type never depends on other values: where there are two ways to convert a
-column, the faster one accepts a subset of the other's texts, and gives the same values. Which
-texts are accepted stands in docs/inside/values.md, which tests read.
+Whether a value is of its type never depends on other values: if there are two ways to convert a
+column, the faster one accepts a subset of the other's texts, with the same results. The accepted
+texts are listed in docs/inside/values.md, which tests read.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _USUAL_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.
 _TIMESTAMP_REGEX = rf"^(?:[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{_USUAL_TIME})$"
 _ZONE = re.compile(r":[0-9.]*(?:Z|[+-][0-9:]{2,5})\Z")
 _ZONED_REGEX = rf"^{_USUAL_TIME}(?:Z|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)$"
-# Zeros after the microsecond, which pyarrow does not read.
+# Zeros after the microsecond, which pyarrow refuses.
 _LONGEST_USUAL = len("2024-01-05 10:30:15.123456")
 _ZEROS_REGEX = r"^([0-9-]{10}[ T][0-9:]{8}\.[0-9]{6})0+"
 _ZEROS = re.compile(_ZEROS_REGEX)
-# The lengths of texts such as `2024-01-05 10`, and of those with a zone, which pyarrow reads as a
-# timestamp though they have no minutes; `2024-01-05 10:30+01` is as long as one of those.
+# The lengths of texts without minutes, such as `2024-01-05 10`, and of those with a zone, which
+# pyarrow accepts as timestamps. `2024-01-05 10:30+01` is as long as `2024-01-05 10+01:00`.
 _HOUR_LENGTHS = frozenset({13})
 _ZONED_HOUR_LENGTHS = frozenset({14, 16, 18})
 _AMBIGUOUS_LENGTH = 19
 _NO_MINUTES = r"^.{13}[^:]"
 
-# Python's \d has the digits of every script.
+# Without re.ASCII, \d matches the digits of every script.
 _RARE = re.compile(
     r"(?P<year>\d{4,7})-(?P<month>\d\d)-(?P<day>\d\d)"
     r"(?:[ T](?P<hour>\d\d):(?P<minute>\d\d)"
@@ -57,8 +57,8 @@ _RARE = re.compile(
 def require_year(times: pa.Array) -> None:
     """Raises ValueError if pyarrow may have read a year 0, which PostgreSQL does not have.
 
-    It refuses an instant within a day of that year too, as a zone may have moved it there or away:
-    `to_timestamp` sees the text.
+    Also for an instant within a day of that year, as a zone may have moved it into or out of the
+    year; `to_timestamp` checks the text itself.
     """
     limit = FIRST_DAY if pa.types.is_date32(times.type) else (FIRST_DAY + 1) * DAY
     earliest = pc.min(times).value
@@ -77,7 +77,7 @@ def to_date(text: pa.Array, kind: pa.DataType) -> pa.Array:
 def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Timestamps from `2020-01-02 03:04:05.678`, with a zone if the type has one; see `to_date`.
 
-    An instant without a zone is in UTC. Raises ValueError, also for a zone in a `timestamp_ntz`.
+    A text without a zone is in UTC. Raises ValueError, also for a zone in a `timestamp_ntz`.
     """
     _refuse_year_zero(text)
     if (pc.max(pc.binary_length(text)).as_py() or 0) > _LONGEST_USUAL:
@@ -94,10 +94,10 @@ def to_timestamp(text: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def to_timestamp_at_once(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """As `to_timestamp`, and far faster; ValueError also for what that one might read.
+    """Like `to_timestamp`, but far faster; raises ValueError for some texts that the other reads.
 
-    It reads the texts that pyarrow reads, all with a zone or none, but no hour without minutes.
-    Zeros after the microsecond, which some writers add to every value, are cut off before.
+    Reads the texts that pyarrow reads, all with a zone or none, except hours without minutes.
+    Zeros after the microsecond, which some writers add to every value, are removed first.
     """
     # The first value shows what to try: pyarrow takes 20 times as long to fail as to read.
     first = pc.first(text).as_py() or ""
@@ -125,7 +125,7 @@ def _cast_local(text: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _refuse_year_zero(text: pa.Array) -> None:
-    # Years of four digits, which pyarrow reads; `_day` refuses others.
+    # pyarrow accepts this year; `_day` refuses year 0 with more digits.
     if _any(pc.starts_with(text, "0000-")):
         raise ValueError("there is no year 0")
 
@@ -174,15 +174,15 @@ def _any(holds: pa.Array) -> bool:
 _DECIMAL_DIGITS = 38
 WIDE_DIGITS = 76
 
-# Numbers that a decimal256 of any scale to 38 holds. pyarrow computes with an integer that has at
-# most the digits before the point, the exponent and the scale: 38 + 38, and 9 + 29 + 38.
+# Numbers that fit into a decimal256 with any scale up to 38. pyarrow computes with an integer that
+# has at most the digits before the point, the exponent and the scale: 38 + 38, and 9 + 29 + 38.
 _USUAL_DECIMAL_REGEX = (
     r"^[+-]?(?:[0-9]{0,38}(?:\.[0-9]{0,38})?"
     r"|[0-9]{0,9}(?:\.[0-9]{0,18})?[eE][+-]?0*[0-2]?[0-9])$"
 )
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
-# pyarrow makes infinity of a number too large, zero of one too small, and NaN of `nan(1)`.
+# pyarrow turns a number too large into infinity, one too small into 0, `nan(1)` into NaN.
 _SPECIAL_FLOAT_REGEX = r"(?i)^[+-]?(?:inf(?:inity)?|nan|[0.]+(?:e[+-]?[0-9]+)?)$"
 
 
@@ -195,7 +195,7 @@ TRUE_VALUES = _spellings("t", "true", "y", "yes", "on", "1")
 FALSE_VALUES = _spellings("f", "false", "n", "no", "off", "0")
 
 _BINARY = r"^\\x(?:[0-9A-Fa-f]{2})*$"
-# Values that match convert, and nearly all values match.
+# All texts that match are values of the type, and nearly all values match.
 _MONTH_AND_DAY = r"-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
 _DATE = rf"^[12][0-9]{{3}}{_MONTH_AND_DAY}"
 _TIME = r"[ T](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
@@ -213,7 +213,7 @@ _GOOD = {
     "binary": _BINARY,
 }
 
-# Values that do not match do not convert. Others are tried, each distinct one once.
+# Texts that do not match are not of the type. Others are tried, each distinct one once.
 _POSSIBLE_DATE = r"[0-9]{4,7}-[0-9]{2}-[0-9]{2}.*"
 _POSSIBLE_NUMBER = r"[+-]?[.0-9]+(?:[eE][+-]?[0-9]+)?"
 _POSSIBLE_FLOAT = rf"(?:{_POSSIBLE_NUMBER}|[+-]?(?:inf.*|nan.*|INF.*|NAN.*|[IiNn].*))"
@@ -230,9 +230,9 @@ _POSSIBLE = {
 def to_decimal(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Exact decimals from `12.30`, `.5`, `+7`, `1.2e3`; NULL stays NULL.
 
-    Raises ValueError for a number with more digits before the point than precision less scale,
+    Raises ValueError for a number with more digits before the point than precision minus scale,
     for one with a digit other than 0 after the scale, which PostgreSQL would round, and for `NaN`
-    and `Infinity`, which are no decimals to Spark.
+    and `Infinity`, which Spark's decimals don't have.
     """
     longest = pc.max(pc.binary_length(text)).as_py() or 0
     buffer = text.buffers()[2]
@@ -283,21 +283,21 @@ def to_float(text: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def is_special(values: pa.Array) -> pa.Array:
-    """Which values pyarrow may have made of other texts: infinities, NaN and zeros."""
+    """Which values pyarrow may have read from wrong texts: infinities, NaN and zeros."""
     return pc.or_(pc.invert(pc.is_finite(values)), pc.equal(values, pa.scalar(0, values.type)))
 
 
 def convert(text: pa.Array, data_type: str) -> pa.Array:
-    """A column of text as values of its type; NULL stays NULL.
+    """Converts a column of text to values of its type; NULL stays NULL.
 
-    White space around a value is ignored, as in PostgreSQL, but kept in strings. Raises
-    ValueError if any value is not of the type.
+    White space around a value is ignored, as in PostgreSQL, but kept in strings. Raises ValueError
+    if any value is not of the type.
     """
     if data_type == "string":
         return text
     converter, arrow_kind = _CONVERTERS[data_type.partition("(")[0]], arrow_type(data_type)
     if converter in _AT_ONCE:
-        # Without white space around values, which is usual, one pass is enough.
+        # Values usually have no white space around them: then this conversion is enough.
         with contextlib.suppress(ValueError):
             return _AT_ONCE[converter](text, arrow_kind)
     return converter(pc.ascii_trim_whitespace(text), arrow_kind)
@@ -311,7 +311,7 @@ def _to_boolean(text: pa.Array, _: pa.DataType) -> pa.Array:
 
 
 def _to_integer(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    # Without the check pyarrow reads 0xff, as -1 if that is what fits.
+    # Without this check pyarrow would read 0xff, as -1 if 255 does not fit.
     _require(pc.match_substring_regex(text, r"^[+-]?[0-9]+$"))
     return pc.cast(pc.replace_substring_regex(text, r"^\+", ""), kind)
 
@@ -326,7 +326,7 @@ def _to_binary(text: pa.Array, _: pa.DataType) -> pa.Array:
 
 
 def _require(holds: pa.Array) -> None:
-    # A NULL is not a bad value, nor is there one in an empty column.
+    # A NULL is not a bad value, and an empty column has none.
     if pc.all(holds, min_count=0).as_py() is False:
         raise ValueError("a value is not of the column's type")
 
@@ -349,7 +349,7 @@ _CONVERTERS: dict[str, _Converter] = {
 
 
 def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | None]:
-    """The column with NULL for values that are not of the type, and a mask of these, if any."""
+    """The column, with NULL for bad values, and a mask of these; None if no value is bad."""
     with contextlib.suppress(ValueError):
         return convert(text, data_type), None
     sure = pc.match_substring_regex(text, sure_pattern(data_type))
@@ -362,13 +362,13 @@ def convert_good(text: pa.Array, data_type: str) -> tuple[pa.Array, pa.Array | N
 
 
 def possible_pattern(data_type: str) -> str:
-    """A regular expression that every value of the type matches, and perhaps others."""
+    """A regular expression that every value of the type matches, and perhaps other texts."""
     form = _POSSIBLE[data_type.partition("(")[0]]
     return rf"(?s)^[ \t\n\x0b\f\r]*{form}[ \t\n\x0b\f\r]*$"
 
 
 def sure_pattern(data_type: str) -> str:
-    """A regular expression that only values of the type match, and nearly all of them."""
+    """A regular expression that nearly all values of the type match, and no other text."""
     if not data_type.startswith("decimal"):
         return _GOOD[data_type]
     kind = arrow_type(data_type)
@@ -378,7 +378,7 @@ def sure_pattern(data_type: str) -> str:
 
 
 def _converted(values: pa.Array, data_type: str) -> pa.Array:
-    """The values, NULL for bad ones, which it finds by halving: few are bad, or few distinct."""
+    """The values, NULL for bad ones, found by halving: few values are bad, or few distinct."""
     with contextlib.suppress(ValueError):
         return convert(values, data_type)
     if len(values) <= 1:

@@ -1,7 +1,7 @@
-"""CSV as a format of objects: chunks of text, decoded to Arrow batches; each record has a place.
+"""CSV as a format of objects: chunks of text, decoded to Arrow batches.
 
-pyarrow reads them, and what it lets pass is checked. Every pass is over whole columns; only bad
-records are read one by one, for their messages.
+pyarrow parses the chunks, and what it accepts wrongly is checked. All passes are over whole
+columns; only bad records are read one by one, for their messages.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from dbt.adapters.mzs3.types.table import arrow_type
 
 FIRST_READ_BYTES = 64 * 1024
 
-# pyarrow's reader makes other numbers of decimals out of range, and a timestamp of an hour without
-# minutes, and does not know binary.
+# pyarrow's reader changes decimals that are out of range, accepts an hour without minutes in a
+# timestamp, and does not support binary.
 _ALWAYS_AS_TEXT = ("binary", "decimal", "timestamp")
 
 
@@ -72,11 +72,11 @@ class CsvFormat:
         return None
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
-        """Without a header, objects have records only, with a field for each column."""
+        """Without a header, objects have only records, with a field for each column."""
         return _ObjectDecoder(self, header, Decoder(tuple(columns), self.dialect, self.reading))
 
     def chunks(self, read: ReadBytes, key: str, block_bytes: int) -> Chunks:
-        """The chunks of the object at `key`, of which `read` gives the bytes."""
+        """The chunks of the object at `key`, whose bytes `read` returns."""
         encoding = self.reading.encoding
         text = utf8_reader(plain_reader(read, key, self.compression, encoding), encoding)
         return Chunks(text, self.dialect, Chunk(b"", 0, 1, width=width_in(encoding)), block_bytes)
@@ -84,7 +84,7 @@ class CsvFormat:
 
 @dataclass(frozen=True)
 class _ObjectDecoder:
-    """Decodes objects with this header, or without one, by the decoder of a task."""
+    """Decodes objects with this header, or without one, using the decoder of the task."""
 
     object_format: CsvFormat
     header: tuple[str, ...] | None
@@ -116,16 +116,16 @@ class _ObjectDecoder:
                 yield rest_rejected(large, decoder.columns, object_format.reading.encoding)
 
     def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
-        """See `ObjectDecoder`; all objects as one text, as parsing many takes far longer.
+        """See `ObjectDecoder`; parses all objects as one text: one by one takes far longer.
 
-        Each object's records end with a newline, and outside quotes: so a record is as right or
-        wrong in the joined text as it is in its object.
+        Each object's records end with a newline outside quotes: so a record is good or bad in the
+        joined text exactly as in its object.
         """
         object_format = self.object_format
         reading, dialect = object_format.reading, object_format.dialect
         in_order = RecordLayout.in_order(len(self.decoder.columns))
         layout: RecordLayout | None = None
-        known_header = b""  # most objects have the same bytes: compare their names only once
+        known_header = b""  # most headers have the same bytes: names are compared only once
         texts: list[bytes] = []
         counts: list[int] = []
         for stored in objects:
@@ -142,7 +142,7 @@ class _ObjectDecoder:
                     if layout not in (None, own):
                         return None
                     start = text[: len(text) - len(rest.data)]
-                    # Without its newline it may be only the start of another header.
+                    # Without a newline, another object's header may go on after these bytes.
                     known_header = start if start.endswith(b"\n") else b""
                     layout, text = own, rest.data
             except ObjectError:
@@ -158,8 +158,8 @@ class _ObjectDecoder:
 class Decoder:
     """Decodes chunks of one source's objects to batches of its columns, in order.
 
-    A field that is the dialect's NULL text and not quoted is NULL; `""` is the empty string.
-    Keep one for all objects of a task: it learns which columns pyarrow's reader can't read, and
+    An unquoted field that equals the dialect's NULL text is NULL; `""` is the empty string. Keep
+    one decoder for all objects of a task: it learns which columns pyarrow's reader can't read, and
     whether to expect bad records.
     """
 
@@ -176,29 +176,29 @@ class Decoder:
         self._expects_rejects = False
 
     def decode(self, chunk: Chunk, layout: RecordLayout) -> Records:
-        """The chunk's records: the good ones converted, and the rejected ones; and their length.
+        """The chunk's records, good ones converted, and the length of these records.
 
-        Raises ObjectError for the first bad record unless such records are rejected: then a record
-        whose end is not in the chunk is left, except in the last chunk.
+        Raises ObjectError for the first bad record unless bad records are rejected. If they are, a
+        record that does not end in the chunk is not decoded, except in the last chunk.
         """
         batch = self.all_good(chunk.data, layout)
         if batch is not None:
             return Records(batch, batch.num_rows, length=len(chunk.data))
         decoded = self._sift(chunk, layout)
-        # After a chunk with bad records, others mostly follow: do not try them in vain.
+        # After a chunk with bad records, most have some: `all_good` skips its attempt.
         self._expects_rejects = bool(decoded.rejects)
         return decoded
 
     def all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
-        """The records if all of them are good; None if one is bad, or expected to be."""
+        """The records if all of them are good; None if one is bad, or a bad one is expected."""
         if self._expects_rejects or not is_plain(
             data, self._dialect, one_column=layout.width == 1
         ):
             return None
         if len(layout.fields) < layout.width and invalid_utf8(data):
-            return None  # pyarrow would not see it in fields that are left out
-        # pyarrow's reader takes 0xff for a number, PostgreSQL's COPY does not.
-        # Most data has no such letter, and a search for one byte is far faster than for two.
+            return None  # pyarrow does not check fields that are left out
+        # pyarrow's reader accepts 0xff as a number, PostgreSQL's COPY does not. Most data has no
+        # x, and a search for one byte is far faster than for two.
         perhaps_hex = any(x in data and b"0" + x in data for x in (b"x", b"X"))
         as_text = (self._as_text | self._integers) if perhaps_hex else self._as_text
         types = [
@@ -216,7 +216,7 @@ class Decoder:
         return None
 
     def _sift(self, chunk: Chunk, layout: RecordLayout) -> Records:
-        """The chunk's records, of which some may be bad."""
+        """The chunk's records, some of which may be bad."""
         last = chunk.last or not self._reading.rejects
         cut = cut_records(chunk.data, self._dialect, last=last, blank_is_wrong=layout.width > 1)
         numbers = _without(range(len(cut.starts)), cut.malformed)
@@ -234,14 +234,14 @@ class Decoder:
         rejects = self._describe(chunk, layout, cut, bad)
         if bad and not self._reading.rejects:
             first = next(rejects)
-            # In other records no column's type is to blame.
+            # For other bad records, no column's type is the cause.
             advice = "; or declare the column as a string" if first.number in values else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
         good = pa.array(_without(numbers, values), pa.int64())
         return Records(self._batch(arrays), len(cut.starts), good, tuple(rejects), cut.end)
 
     def _learn(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch:
-        """The records, each column converted from text; remembers the columns that need it."""
+        """The records, with all columns converted from text. Notes which columns need that."""
         text = parse(data, layout, self._all_text, self._dialect).columns
         batch = self._batch(map(convert, text, [column.data_type for column in self.columns]))
         for index, (array, column) in enumerate(zip(text, self.columns, strict=True)):
@@ -254,7 +254,7 @@ class Decoder:
         return batch
 
     def _text_columns(self, data: bytes, layout: RecordLayout) -> tuple[list[pa.Array], list[int]]:
-        """The columns as text, and the numbers of the records with another number of fields."""
+        """The columns as text, and the numbers of the records with a wrong number of fields."""
         if not data:
             return [pa.array([], kind) for kind in self._all_text], []
         ragged: list[int] = []
@@ -263,7 +263,7 @@ class Decoder:
     def _convert(
         self, text: Sequence[pa.Array], numbers: Sequence[int]
     ) -> tuple[list[pa.Array], dict[int, tuple[str, str]]]:
-        """The columns of the good rows; and each bad row's first bad column with its error."""
+        """The good records' columns; and each bad record's first bad column with its error."""
         arrays: list[pa.Array] = []
         values: dict[int, tuple[str, str]] = {}
         any_bad: pa.Array | None = None
@@ -286,7 +286,7 @@ class Decoder:
     def _describe(
         self, chunk: Chunk, layout: RecordLayout, cut: Cut, bad: dict[int, tuple[str, str] | None]
     ) -> Iterator[Reject]:
-        """The bad records, in their order; `bad` has the column and the error where known."""
+        """The bad records in order; `bad` has the column and the error of each, where known."""
         line, byte, reached = chunk.line, chunk.byte, 0
         for number in sorted(bad):
             start = cut.starts[number]
@@ -299,7 +299,7 @@ class Decoder:
             yield Reject(number, line, byte, kept, name, error)
 
     def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str]:
-        """The bad column, if a single one is, and what is wrong."""
+        """The bad column, if there is exactly one, and what is wrong."""
         try:
             fields, _ = first_record(raw, self._dialect, self._reading.encoding)
         except MalformedRecord as malformed:
@@ -307,7 +307,7 @@ class Decoder:
             return names.get(malformed.number - 1), str(malformed)
         if len(fields) != layout.width:
             return None, f"expected {counted(layout.width, 'column')}, got {len(fields)}"
-        # It is good by itself: pyarrow's reader and this one disagree.
+        # `first_record` accepts the record: pyarrow's reader and ours disagree.
         return None, "the record could not be read"
 
     def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
@@ -315,7 +315,7 @@ class Decoder:
 
 
 def _require_certain(array: pa.Array) -> pa.Array:
-    """The array. Raises ValueError if pyarrow may have made it of text that PostgreSQL refuses."""
+    """Returns the array. Raises ValueError if its text may be one that PostgreSQL refuses."""
     if pa.types.is_date32(array.type):
         require_year(array)
     if pa.types.is_floating(array.type) and pc.any(is_special(array)).as_py():
@@ -328,7 +328,7 @@ def _without(numbers: Sequence[int], left_out: Collection[int]) -> Sequence[int]
 
 
 def _count_records(text: bytes, dialect: CsvDialect) -> int | None:
-    """How many records there are if all are good; None if the last one has no proper end."""
+    """The number of records if all are good; None if the last one has no proper end."""
     quote = dialect.quote.encode()
     outside = text
     if quote and quote in text:

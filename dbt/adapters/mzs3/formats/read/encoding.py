@@ -1,4 +1,4 @@
-"""Text in other encodings as UTF-8, its invalid bytes included."""
+"""Transcodes text in other encodings to UTF-8, and keeps invalid bytes recognizable."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 ReadBytes = Callable[[int], bytes]
-"""Reads up to that many bytes, at least one; b"" is the end."""
+"""Reads at most that many bytes, and at least one; b"" is the end."""
 
 RAW_READ_BYTES = 256 * 1024
 
 UTF_16 = ("utf-16", "utf-16-le", "utf-16-be")
-# These decode to themselves in an encoding that has ASCII's characters at ASCII's bytes, and no
-# bytes that change the meaning of others.
+# These decode to ASCII's characters only in encodings in which ASCII's bytes are always ASCII's
+# characters, whatever bytes precede.
 _PROBES = (
     b"\\x41 \\u0041 \\n",
     bytes(range(128)),
@@ -26,8 +26,8 @@ _PROBES = (
 )
 _ESCAPING = "mzs3.escape"
 _NOTING = "mzs3.note"
-# An invalid byte becomes the code point of this number plus its value. UTF-8 has no such code
-# point: so the record is no valid UTF-8 either.
+# An invalid byte becomes the code point with this number plus the byte's value. UTF-8 can't have
+# such a code point, so the record stays invalid.
 _ESCAPE = 0xDC00
 _ESCAPED = re.compile("[\udc00-\udcff]")
 
@@ -51,10 +51,10 @@ def canonical_encoding(name: str) -> str:
 
 
 def utf8_reader(read: ReadBytes, encoding: str) -> ReadBytes:
-    """Reads the object transcoded to UTF-8; a call may return more bytes than asked for.
+    """Returns a reader of the object as UTF-8; it may return more bytes than requested.
 
     Bytes that are invalid in the encoding become bytes that are invalid in UTF-8, which
-    `invalid_byte` turns back. Holds no more than one read.
+    `invalid_byte` converts back. Holds at most one read.
     """
     if encoding == UTF_8:
         return read
@@ -63,7 +63,7 @@ def utf8_reader(read: ReadBytes, encoding: str) -> ReadBytes:
     if encoding == "utf-16":
         while len(start) < len(codecs.BOM_UTF16) and (more := read(1)):
             start += more
-        # Without a byte order mark the lower byte is first.
+        # Without a byte order mark, the lower byte comes first.
         encoding = "utf-16-be" if start == codecs.BOM_UTF16_BE else "utf-16-le"
     decoder = codecs.getincrementaldecoder(encoding)(_ESCAPING)
     ended = False
@@ -92,7 +92,7 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 def width_in(encoding: str) -> Callable[[bytes], int]:
     """A function for the length of UTF-8 text in this encoding, in bytes; `len` for UTF-8 itself.
 
-    Where an encoding has several forms of a character, it counts the one that Python writes.
+    If an encoding has several forms of a character, it counts the form that Python writes.
     """
     if encoding == UTF_8:
         return len
@@ -109,7 +109,7 @@ def width_in(encoding: str) -> Callable[[bytes], int]:
 
 
 def invalid_byte(raw: bytes, start: int, encoding: str) -> int:
-    """The invalid byte of the object whose transcoded text is invalid at `start`."""
+    """The invalid byte in the object, for transcoded text that is invalid at `start`."""
     if encoding != UTF_8:
         with suppress(UnicodeDecodeError, TypeError):
             return ord(raw[start : start + 3].decode(UTF_8, "surrogatepass")) - _ESCAPE

@@ -23,7 +23,7 @@ ON_HEADER_MISMATCH = (FAIL, SKIP_OBJECT)
 ON_BAD_ROW = (FAIL, REJECT)
 
 MAX_RAW_BYTES = 1024 * 1024
-"""How much of a rejected record is kept as its raw text."""
+"""How many bytes of a rejected record are kept as its raw text."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Reading:
 
     @property
     def rejects(self) -> bool:
-        """Whether a record that is not right is set aside."""
+        """Whether a bad record is rejected, instead of stopping the run."""
         return self.on_bad_row == REJECT
 
 
@@ -69,10 +69,10 @@ class ByteStream(Protocol):
     """An object that is being read from front to back."""
 
     def read(self, size: int) -> bytes:
-        """As `ReadBytes`; raises ObjectError."""
+        """Reads like a `ReadBytes` function. Raises ObjectError."""
 
     def close(self) -> None:
-        """Frees what reading holds; safe to repeat."""
+        """Frees the stream's resources. Safe to repeat."""
 
 
 class StoredObject(Protocol):
@@ -80,26 +80,26 @@ class StoredObject(Protocol):
 
     @property
     def key(self) -> str:
-        """Its name; the end of it may tell how it is compressed."""
+        """The object's name, whose suffix may show the compression."""
 
     @property
     def size(self) -> int:
-        """In bytes, as it is stored."""
+        """The object's size in bytes, as stored."""
 
     def open(self) -> ByteStream:
-        """The object from front to back; to be closed."""
+        """A stream of the object, from front to back, which the caller closes."""
 
     def part(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to the one before `end`. Raises ObjectError."""
+        """The bytes from `start` up to, but not including, `end`. Raises ObjectError."""
 
 
 @dataclass(frozen=True)
 class RecordField:
     """A field of an object's records; `words` is its type in messages.
 
-    `own` is the column type that has exactly its values, `void` for a field that is always NULL,
-    None if no column can have them. `also` are further types, without parameters, that the field
-    can be read as.
+    `own` is the column type that holds exactly the field's values, `void` for a field that is
+    always NULL, None if no column can hold them. `also` are further types, without parameters,
+    that the field can be read as.
     """
 
     name: str
@@ -110,7 +110,7 @@ class RecordField:
 
 @dataclass(frozen=True)
 class Reject:
-    """A bad record: its number among `Records`, from 0, where it is, and what is wrong."""
+    """A bad record: its number among `Records`, from 0, its place, and what is wrong."""
 
     number: int
     line: int
@@ -135,7 +135,7 @@ class Records:
     """The next `count` records of an object: good ones as rows of `batch`, and rejects.
 
     `numbers` are the numbers of the good ones, from 0; None if all are good. `length` is, for CSV,
-    how much of the chunk these are; the rest is for the next chunk.
+    how many bytes of the chunk these records have; the rest belongs to the next chunk.
     """
 
     batch: pa.RecordBatch
@@ -146,7 +146,7 @@ class Records:
 
 
 def rest_rejected(large: RecordTooLarge, columns: Sequence[Column], encoding: str) -> Records:
-    """One reject for a record that is too large for the memory, and the rest of its object."""
+    """One reject for a record that is too large for memory, and for the rest of its object."""
     assert large.line is not None and large.byte is not None
     arrays = [pa.array([], arrow_type(column.data_type)) for column in columns]
     no_rows = pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
@@ -159,8 +159,8 @@ def rest_rejected(large: RecordTooLarge, columns: Sequence[Column], encoding: st
 class ObjectDecoder(Protocol):
     """Reads all records of objects, in their order, as the source's columns.
 
-    One decoder is kept for all objects of a task. It holds a part of an object whose size does not
-    depend on the object's.
+    One decoder is kept for all objects of a task. How much it holds in memory does not depend on
+    the size of an object.
     """
 
     def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
@@ -173,15 +173,15 @@ class ObjectDecoder(Protocol):
     def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
         """All records of small objects as one batch, and how many each object has.
 
-        None if they have to be read one by one, as one of them may have a problem.
+        None if the objects have to be read one by one, as one of them may have a problem.
         """
 
 
 class ObjectFormat(Protocol):
-    """A format of objects: reads their headers, and makes decoders of their records."""
+    """A format of objects: reads their headers, and creates decoders of their records."""
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
-        """The object's header, None if it is empty. Reads no more of it than it needs.
+        """The object's header; None if the object is empty. Reads no more than necessary.
 
         Raises ObjectError.
         """

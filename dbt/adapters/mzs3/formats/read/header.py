@@ -1,4 +1,4 @@
-"""The header of an object, compared with the pinned one."""
+"""Compares the header of an object with the pinned header."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIX_HEADER = (
 def split_header(
     chunk: Chunk, dialect: CsvDialect, encoding: str
 ) -> tuple[tuple[str, ...], Chunk]:
-    """The names in a chunk's first record, and the chunk after it. Raises HeaderProblem."""
+    """The names in a chunk's first record, and the rest of the chunk. Raises HeaderProblem."""
     try:
         names, end = first_record(chunk.data, dialect, encoding)
     except MalformedRecord as malformed:
@@ -32,9 +32,9 @@ def split_header(
 def without_header(
     chunk: Chunk, pinned: Sequence[str], dialect: CsvDialect, reading: Reading
 ) -> tuple[RecordLayout, Chunk]:
-    """The layout of the records, and the first chunk without the header.
+    """The layout of the records, and the first chunk without its header.
 
-    Raises HeaderProblem, also for a malformed header.
+    Raises HeaderProblem for a header that does not match, or is malformed.
     """
     found, rest = split_header(chunk, dialect, reading.encoding)
     return layout_of(found, pinned, reading.header_match, chunk), rest
@@ -43,10 +43,10 @@ def without_header(
 def layout_of(
     found: Sequence[str], pinned: Sequence[str], match: str, chunk: Chunk | None = None
 ) -> RecordLayout:
-    """Where the columns are in records with this header: one field for each pinned name.
+    """Where the columns are in records with the header `found`: a field for each pinned name.
 
-    Case and spaces count. A subset's header may have other names too, even twice. Raises
-    HeaderProblem, at the start of the chunk, for names that do not match.
+    Case and spaces matter. With `subset` the header may have other names too, even duplicates.
+    Raises HeaderProblem, at the start of the chunk, for names that do not match.
     """
     if match == EXACT:
         difference = header_difference(found, pinned)
@@ -65,12 +65,12 @@ def layout_of(
 
 
 def malformed_header(problem: str, line: int | None, byte: int | None) -> HeaderProblem:
-    """The problem of an object whose first record can't be read."""
+    """The error for an object whose first record can't be read."""
     return HeaderProblem(f"the header is malformed: {problem}", FIX_HEADER, line=line, byte=byte)
 
 
 def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:
-    """How a header differs from the pinned one, and where it does first; None if it is equal."""
+    """How a header differs from the pinned one, and where first; None if they are equal."""
     for number, names in enumerate(itertools.zip_longest(found, pinned), 1):
         if names[0] != names[1]:
             here, there = ("nothing" if name is None else excerpt(name) for name in names)
@@ -82,7 +82,7 @@ def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None
 
 
 def name_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> str | None:
-    """The names that are missing, doubled or too many, in any order; None without any."""
+    """Which names are missing, duplicated or unexpected, in any order; None if none are."""
     counts = Counter(found)
     wanted = set(counts if match == SUBSET else pinned)
     kinds = [

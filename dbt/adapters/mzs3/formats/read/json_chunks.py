@@ -1,8 +1,8 @@
-"""Chunks of whole lines of JSON as columns, read by pyarrow; what it lets pass is checked.
+"""Reads chunks of whole lines of JSON into columns with pyarrow, and checks what it accepts.
 
-pyarrow's reader ignores where lines end, takes NaN for JSON, ends at a NUL byte, does not check
-UTF-8, makes other numbers of those out of range, and treats a missing key as a NULL. It reads
-decimals modulo a power of 2, and digits far after the point from anywhere.
+pyarrow's reader ignores where lines end, accepts NaN, stops at a NUL byte, does not check UTF-8,
+changes numbers that are out of range, and treats a missing key as NULL. It reads decimals modulo a
+power of 2, and fills digits far after the point with arbitrary ones.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pyarrow import json
 from dbt.adapters.mzs3.formats.read.convert import WIDE_DIGITS, is_special
 from dbt.adapters.mzs3.formats.read.encoding import invalid_utf8
 
-# In a line of one or more whole objects no object begins that ends in another line.
+# A line of one or more whole objects: none of these continues in another line.
 _LINE = r"[ \t\r]*(?:\{[^\n]*\}[ \t\r]*)?"
 _LINES = rf"\A(?:{_LINE}\n)*(?:{_LINE})?\z"
 _RECORD = re.compile(rb"^[ \t\r]*\{", re.MULTILINE)
 _NO_NUMBER = re.compile(rb"[:,\[][ \t\r]*-?(?:NaN|Inf(?:inity)?)[ \t\r]*[,}\]]")
-# Numbers that may be too small for the type, and so become 0; few others match.
+# Numbers that may be too small for the type, and would become 0; few others match.
 _TINY = {
     kind: re.compile(rb":[ \t\r]*-?(?:[0-9][0-9.]*[eE]-0*(?:%b)|0\.0{%d})" % far)
     for kind, far in {
@@ -31,23 +31,23 @@ _TINY = {
         pa.float64(): (rb"[1-9][0-9]{2}", 100),
     }.items()
 }
-# Numbers that would lose more digits than a decimal has: pyarrow divides by a power of ten that is
-# in no table, and may crash. Also in strings and with escapes, as it reads those as decimals too.
+# Numbers that would lose more digits than a decimal has: pyarrow divides by a power of ten not in
+# its table, and may crash. Also in strings and with escapes: it reads decimals there too.
 _FAR_AFTER_POINT = (
     r':[ \t\r]*(?:-?[0-9.]+[eE]-0*[1-9][0-9]|"[+-]?[0-9.]+[eE]-[0-9]+"|"?[+-]?[0-9.]{40})'
     r"|\\u00(?:2[dDeE]|3[0-9]|[46]5)"
 )
-# A NULL after a key whose end is not an escaped quote.
+# A NULL after a key, which does not end with an escaped quote.
 _NULL = re.compile(rb'(?<!\\)"[ \t\r]*:[ \t\r]*null')
 _BRACKET = re.compile(rb"[][{}]")
 _ESCAPES = {b"\\": b"\\\\", b'"': b'\\"', b"\t": b"\\t", b"\r": b"\\r"}
-# How deeply objects and arrays may be nested.
+# How many levels of nested objects and arrays are read.
 _DEPTH = 16
 _STAND_INS = {pa.string(): b'""', pa.bool_(): b"false"}
 
 
 def _nested() -> re.Pattern[bytes]:
-    """A pattern of a value that is an object or an array, in data without brackets in strings."""
+    """A pattern of a value that is an object or array, for data without brackets in strings."""
     others = rb"[^][{}]*"
     value = rb"[\[{]%b[\]}]" % others
     for _ in range(_DEPTH - 1):
@@ -61,11 +61,11 @@ _NESTED = _nested()
 def read_lines(
     data: bytes, types: Mapping[str, pa.DataType], *, others: bool, nested: bool
 ) -> list[pa.Array] | None:
-    """The values of these keys; None if the lines are to be read one by one.
+    """The values of these keys, by column; None if the lines have to be read one by one.
 
-    `others` allows keys beside these, `nested` objects and arrays in place of strings: their text.
-    Every value is exactly the line's, and every key is there; lines for which the answer is None
-    may be good too.
+    `others` allows keys besides these, `nested` objects and arrays in place of strings, as text.
+    The values are exactly the lines', and every key is in every line. None may also be the result
+    for lines that are good.
     """
     if not _is_plain(data):
         return None
@@ -73,7 +73,7 @@ def read_lines(
         return None
     try:
         if nested:
-            _read(data, {}, "ignore")  # it checks the nested values
+            _read(data, {}, "ignore")  # checks the nested values
             data = with_texts(data)
         arrays = _read(data, types, "ignore" if others else "error")
         for array in arrays:
@@ -91,7 +91,7 @@ def read_lines(
 
 
 def with_texts(data: bytes) -> bytes:
-    """Valid lines, with each object and array that is a value as a string; not very deep ones."""
+    """Turns each value that is an object or array, unless very deep, into a string of its text."""
     spans = [found.span(1) for found in _NESTED.finditer(_without_brackets_in_strings(data))]
     starts, ends = [start for start, _ in spans], [end for _, end in spans]
     around = map(slice, [0, *ends], [*starts, len(data)])
@@ -105,7 +105,7 @@ def with_texts(data: bytes) -> bytes:
 
 
 def _without_brackets_in_strings(data: bytes) -> bytes:
-    """Valid lines of the same length, without brackets in strings."""
+    """The valid lines without brackets in strings; their length is unchanged."""
     if b"\\" in data:
         data = data.replace(b"\\\\", b"__").replace(b'\\"', b"__")
     pieces = data.split(b'"')
@@ -116,7 +116,7 @@ def _without_brackets_in_strings(data: bytes) -> bytes:
 
 
 def _is_plain(data: bytes) -> bool:
-    """Whether each line is blank, or one or more whole objects if it is valid at all."""
+    """Whether each line is blank or, if it is valid, one or more whole objects."""
     if b"\0" in data or invalid_utf8(data):
         return False
     if (b"NaN" in data or b"Inf" in data) and _NO_NUMBER.search(data):
@@ -125,12 +125,12 @@ def _is_plain(data: bytes) -> bool:
 
 
 def _matches(data: bytes, pattern: str) -> bool:
-    # pyarrow's expressions match in time linear in the data, whatever is in it.
+    # pyarrow's regular expressions take linear time, whatever the data.
     return bool(pc.match_substring_regex(pa.scalar(data), pattern).as_py())
 
 
 def _records_in(data: bytes) -> int:
-    """How many lines are not blank, in data that is plain."""
+    """The number of lines that are not blank, in data for which `_is_plain` is true."""
     lines = data.count(b"\n") + (not data.endswith(b"\n") if data else 0)
     if data.count(b"}\n{") + data.count(b"}\r\n{") == lines - 1:
         return lines
@@ -148,9 +148,9 @@ def _read(data: bytes, types: Mapping[str, pa.DataType], unexpected: str) -> lis
 
 
 def _read_as(kind: pa.DataType) -> pa.DataType:
-    """The type itself, or a decimal so narrow for its 256 bits that no number overflows.
+    """The type itself; for a decimal, one with digits to spare, so that no number overflows.
 
-    The reader counts a number's digits, and then appends those of the scale.
+    The reader counts a number's digits before it appends those of the scale.
     """
     if pa.types.is_decimal(kind):
         return pa.decimal256(WIDE_DIGITS - kind.scale, kind.scale)
@@ -158,7 +158,7 @@ def _read_as(kind: pa.DataType) -> pa.DataType:
 
 
 def _require_exact(array: pa.Array, data: bytes) -> None:
-    """Raise ValueError for a value that may not be that of the text."""
+    """Raises ValueError for a value that may differ from the text."""
     kind = array.type
     if pa.types.is_string(kind):
         array.validate(full=True)
@@ -173,12 +173,12 @@ def _require_exact(array: pa.Array, data: bytes) -> None:
 def _all_there(data: bytes, types: Mapping[str, pa.DataType], arrays: Sequence[pa.Array]) -> bool:
     """Whether each NULL is in the text, and no key is missing.
 
-    Reads again with each NULL replaced by a value: a key that is NULL then is missing.
+    Reads the data again with a value in place of each NULL: a key that is still NULL is missing.
     """
     pairs = zip(types.items(), arrays, strict=True)
     sought = {name: kind for (name, kind), array in pairs if array.null_count}
     if any(name.startswith(":") for name in sought):
-        # Inside a string only the start is ever replaced, as in ":null": it begins with ":".
+        # Within a string only its start can be replaced, as in ":null", so its first byte is ":".
         return False
     for stand_in in {_stand_in(kind) for kind in sought.values()}:
         same = {name: kind for name, kind in sought.items() if _stand_in(kind) == stand_in}

@@ -1,6 +1,6 @@
 """JSON lines as a format of objects: each line is a record, whose keys are the columns' names.
 
-pyarrow reads the chunks that it reads exactly; `read_record` reads any other chunk line by line.
+pyarrow reads the chunks that it can read exactly; `read_record` reads the others line by line.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ _KIND_BY_START = {"n": NULL, "t": BOOLEAN, "f": BOOLEAN, '"': STRING, "{": OBJEC
 _OPENING = re.compile(r"[\x20\t\r]*\{[\x20\t\r]*")
 _COLON = re.compile(r"[\x20\t\r]*:[\x20\t\r]*")
 _AFTER_VALUE = re.compile(r"[\x20\t\r]*([,}])[\x20\t\r]*")
-# What nearly all keys and values match: without escapes, and not nested.
+# Nearly all keys and values match these: without escapes, and not nested.
 _TEXT = r'"([^"\\\x00-\x1f]*)"'
 _NUMBER = r"(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 _PLAIN_PAIR = re.compile(
     rf"{_TEXT}{_COLON.pattern}(?:{_TEXT}|{_NUMBER}|(true|false)|null){_AFTER_VALUE.pattern}"
 )
-# An escape, or a surrogate pair of two; the group is half of such a pair.
+# An escape, or two that are a surrogate pair; the group matches half of a pair.
 _ESCAPES = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F]..)|\\."
 )
 
 Value = tuple[str, str | None]
-"""A value's kind, and its text: that of a string decoded, any other as it is in the line."""
+"""A value's kind, and its text: None for NULL, decoded for a string, else as in the line."""
 
 
 class MalformedLine(Exception):
-    """What is wrong with a line that is not a record."""
+    """The reason why a line is not a record."""
 
 
 def _refuse_constant(word: str) -> None:
@@ -77,16 +77,16 @@ Decode = Callable[[str, int], tuple[Any, int]]
 
 
 def json_decode() -> Decode:
-    """A function that decodes the value at a position, and says where it ends; numbers stay texts.
+    """A function that decodes the value at a position, and returns it with its end.
 
-    To be called on the worker, as the function can't be pickled.
+    Numbers stay texts. To be called on the worker, as the function can't be pickled.
     """
     decoder = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
     return decoder.raw_decode
 
 
 def read_record(raw: bytes, decode: Decode) -> list[tuple[str, Value]]:
-    """The keys of a line's object in their order, even twice, each with its value.
+    """The keys of a line's object in their order, duplicates included, each with its value.
 
     Raises MalformedLine for a line that is not one JSON object (RFC 8259) in UTF-8.
     """
@@ -172,7 +172,7 @@ FIRST_READ_BYTES = 64 * 1024
 PART_BYTES = 64 * 1024
 
 _NUMBERS = (*INTEGERS, "decimal", "float", "double")
-# The kinds that a column can be read from beside NULL; a string by the rules of CSV fields.
+# The JSON kinds that a column type accepts besides NULL; strings as fields of CSV.
 _KINDS = {
     "string": (STRING, OBJECT, ARRAY),
     "boolean": (STRING, BOOLEAN),
@@ -185,18 +185,18 @@ _WHOLE = re.compile(r"-?[0-9]{1,38}")
 
 
 class _OtherKeys(MalformedLine):
-    """A record that has other keys than the header."""
+    """A record whose keys differ from the header."""
 
 
 class NumberField(RecordField):
-    """A number, whose digits may need another type in other records."""
+    """A number; in other records its digits may need another type."""
 
     also = _NUMBERS
 
 
 @dataclass(frozen=True)
 class JsonLinesFormat:
-    """JSON lines of one compression; each record has its own names."""
+    """JSON lines with one compression; each record has its own keys."""
 
     compression: str
     reading: Reading
@@ -216,12 +216,12 @@ class JsonLinesFormat:
         return None
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
-        """See `ObjectFormat`; there is always a header."""
+        """See `ObjectFormat`; `header` is never None."""
         assert header is not None
         return _ObjectDecoder(self, JsonDecoder(header, columns, self.reading))
 
     def chunks(self, read: ReadBytes, key: str, block_bytes: int) -> Chunks:
-        """The chunks of the object at `key`, of which `read` gives the bytes."""
+        """The chunks of the object at `key`, whose bytes `read` returns."""
         text = plain_reader(read, key, self.compression, None)
         return Chunks(text, None, block_bytes=block_bytes)
 
@@ -267,7 +267,7 @@ def _lines(chunk: Chunk) -> Iterator[_Line]:
 
 
 def _parts(chunk: Chunk) -> Iterator[Chunk]:
-    """The chunk cut after newlines, so that few good records share a part with a bad one."""
+    """Cuts the chunk after newlines, so that few good records share a part with a bad one."""
     start, line = 0, chunk.line
     while start < len(chunk.data):
         end = chunk.data.find(b"\n", start + PART_BYTES) + 1 or len(chunk.data)
@@ -277,7 +277,7 @@ def _parts(chunk: Chunk) -> Iterator[Chunk]:
 
 
 def _concatenated(parts: Sequence[Records]) -> Records:
-    """The records of parts that follow each other."""
+    """Joins the records of consecutive parts."""
     numbers: list[pa.Array] = []
     rejects: list[Reject] = []
     count = 0
@@ -292,7 +292,7 @@ def _concatenated(parts: Sequence[Records]) -> Records:
 
 @dataclass(frozen=True)
 class _ObjectDecoder:
-    """Decodes objects by the task's decoder of chunks."""
+    """Decodes objects, using the decoder of the task."""
 
     object_format: JsonLinesFormat
     decoder: JsonDecoder
@@ -308,7 +308,7 @@ class _ObjectDecoder:
                 yield rest_rejected(large, self.decoder.columns, UTF_8)
 
     def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
-        """See `ObjectDecoder`: a line means the same in its object and in the joined text."""
+        """See `ObjectDecoder`; a line means the same in the joined text as in its object."""
         texts: list[bytes] = []
         counts: list[int] = []
         for stored in objects:
@@ -322,15 +322,15 @@ class _ObjectDecoder:
             texts.append(text if text.endswith(b"\n") or not text else text + b"\n")
             counts.append(texts[-1].count(b"\n"))
         batch = self.decoder.all_good(b"".join(texts))
-        # With a blank line there are fewer records.
+        # Blank lines are counted, but are no records.
         return None if batch is None or batch.num_rows != sum(counts) else (batch, counts)
 
 
 class JsonDecoder:
     """Decodes chunks of one source's objects to batches of its columns, in order.
 
-    Keep one for all objects of a task: it learns how values are written, and whether to expect
-    records that pyarrow does not read.
+    Keep one decoder for all objects of a task: it learns how values are written, and whether to
+    expect records that pyarrow can't read exactly.
     """
 
     def __init__(self, header: Sequence[str], columns: Sequence[Column], reading: Reading) -> None:
@@ -341,15 +341,15 @@ class JsonDecoder:
         families = [column.data_type.partition("(")[0] for column in columns]
         self._kinds = [_KINDS.get(family, (STRING,)) for family in families]
         self._native = [family in _NATIVE for family in families]
-        # Columns that are strings in the objects, for `convert`.
+        # Whether each column is read as a string, for `convert`.
         self._as_text = [not native for native in self._native]
         self._has_nested = False
         self._expects_others = False
         self._decode = json_decode()
 
     def decode(self, chunk: Chunk) -> Records:
-        """The chunk's records. Raises ObjectError for a bad one that is not to be rejected."""
-        # After a chunk that pyarrow does not read, others mostly follow: do not try them in vain.
+        """The chunk's records. Raises ObjectError for a bad one unless these are rejected."""
+        # After a chunk that pyarrow can't read exactly, most are like it: skip this attempt.
         batch = None if self._expects_others else self.all_good(chunk.data)
         if batch is not None:
             return Records(batch, batch.num_rows)
@@ -362,7 +362,7 @@ class JsonDecoder:
         return self._one_by_one(chunk) if batch is None else Records(batch, batch.num_rows)
 
     def all_good(self, data: bytes) -> pa.RecordBatch | None:
-        """The records as pyarrow reads them; None if it may not read them all exactly."""
+        """The records as pyarrow reads them; None if it may not read all of them exactly."""
         types = {
             name: pa.string() if as_text else arrow_type(column.data_type)
             for name, column, as_text in zip(
@@ -381,7 +381,7 @@ class JsonDecoder:
         return None
 
     def _one_by_one(self, chunk: Chunk) -> Records:
-        """The chunk's records: lines are read one by one, and converted all at once."""
+        """The chunk's records: reads the lines one by one, and converts whole columns."""
         lines = list(_lines(chunk))
         bad: dict[int, tuple[str | None, str]] = {}
         other_keys: set[int] = set()
@@ -411,7 +411,7 @@ class JsonDecoder:
         return Records(self._batch(arrays), len(lines), pa.array(numbers, pa.int64()), rejects)
 
     def _values(self, raw: bytes) -> Sequence[Value]:
-        """The columns' values. Raises MalformedLine, also for other keys than the pinned ones."""
+        """The columns' values. Raises MalformedLine, also for keys other than the pinned ones."""
         pairs = read_record(raw, self._decode)
         found = dict(pairs)
         match = self._reading.header_match
@@ -425,7 +425,7 @@ class JsonDecoder:
     def _converted(
         self, numbers: Sequence[int], values: Sequence[Sequence[Value]]
     ) -> tuple[list[pa.Array], dict[int, tuple[str | None, str]]]:
-        """The columns, NULL where a value is bad; and each bad record's first bad column."""
+        """The columns, NULL for bad values; and each bad record's first bad column and error."""
         arrays: list[pa.Array] = []
         wrong: dict[int, tuple[str | None, str]] = {}
         for index, column in enumerate(self.columns):

@@ -1,4 +1,4 @@
-"""What is wrong with an object, and where; the layer above makes its own error of it."""
+"""What is wrong with an object, and where; the layer above turns this into its own error."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import KW_ONLY, dataclass
 MAX_SHOWN = 80
 
 NOT_READ = "unread"
-"""The object could not be fetched; nothing is known to be wrong with its content."""
+"""The object could not be fetched; its content may be good."""
 GONE = "gone"
 """The version that was listed is no longer there."""
 OF_RUN = "run"
-"""All objects of a run together are wrong, as with too many rejects."""
+"""All objects of a run together are the problem, as with too many rejects."""
 HEADER = "header"
-"""The object's header, or a record's keys, differ from the source's; they could be read."""
+"""The object's header, or a record's keys, could be read, but differ from the source's."""
 UNCLEAR = "unclear"
-"""A range of the object can't be read by itself: a task that reads the whole object can tell."""
+"""A range of the object can't be read by itself; reading the whole object shows the problem."""
 
 
 @dataclass(eq=False, repr=False)
@@ -55,7 +55,7 @@ class ObjectError(Exception):
 
 
 class HeaderProblem(ObjectError):
-    """A header that is not the pinned one, or cannot be read: the whole object can be left out."""
+    """A header that is not the pinned one, or can't be read: the whole object can be skipped."""
 
 
 FIX_OBJECT = "Correct the object or remove it, then run again"

@@ -19,10 +19,10 @@ from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, PARQUET_FILE, kind_in
 from dbt.adapters.mzs3.formats.read.typed import FIX_FILE, TypedFile, other_file, own_type
 
-# How much of each column is in memory as it is in the file, instead of its whole row group.
+# How many bytes of each column in a file are held in memory, instead of its whole row group.
 COLUMN_BYTES = 1024 * 1024
 
-# The least that one request fetches; smaller objects are fetched whole.
+# The least that one request fetches; a smaller object is fetched whole.
 WINDOW_BYTES = 1024 * 1024
 
 _ENCRYPTED = re.compile("encrypted metadata|Cannot decrypt|noted as encrypted|Decryption not set")
@@ -31,16 +31,16 @@ _NOT_ENCRYPTED = (
     "some columns are encrypted, list the others as `header`, with `header_match: subset`"
 )
 
-# The last second since 1970 of which 64 bits hold some microseconds, but not all.
+# The last second, since 1970, of which some microseconds fit into 64 bits, but not all.
 _LAST_SECOND = (2**63 - 1) // 1_000_000
 
 
 @contextlib.contextmanager
 def parquet_file(stored: StoredObject) -> Iterator[TypedFile]:
-    """A Parquet file with columns that are not nested; ObjectError where pyarrow refuses it."""
+    """Opens a Parquet file without nested columns. Raises ObjectError if pyarrow refuses it."""
     source = RandomAccessFile(stored.size, stored.part, window=WINDOW_BYTES)
     try:
-        # In nanoseconds, pyarrow's default, years before 1677 become other years.
+        # In nanoseconds, pyarrow's default, years before 1677 would become other years.
         with _opened(source, "us") as file:
             fields = [
                 RecordField(field.name, str(field.type), own_type(field.type))
@@ -49,13 +49,13 @@ def parquet_file(stored: StoredObject) -> Iterator[TypedFile]:
             yield fields, partial(_batches, file, _seconds_of(file, source), fields)
     except MemoryError:
         raise
-    # UnicodeError: names in the schema may be no text.
+    # UnicodeError: names in the schema may be invalid text.
     except (pa.ArrowException, OSError, UnicodeError) as exc:
         raise source.failure or _problem(exc, stored) from exc
 
 
 def _opened(source: RandomAccessFile, unit: str, metadata: Any = None) -> pq.ParquetFile:
-    """The file, with its old timestamps of 96 bits in that unit."""
+    """Opens the file, with legacy timestamps of 96 bits in this unit."""
     return pq.ParquetFile(
         source,
         metadata=metadata,
@@ -67,7 +67,7 @@ def _opened(source: RandomAccessFile, unit: str, metadata: Any = None) -> pq.Par
 
 
 def _seconds_of(file: pq.ParquetFile, source: RandomAccessFile) -> pq.ParquetFile | None:
-    """The file with its old timestamps, if any, in seconds: in microseconds some may wrap."""
+    """The file with legacy timestamps, if any, in seconds: as microseconds some may overflow."""
     leaves = (file.schema.column(place) for place in range(len(file.schema)))
     if any(leaf.physical_type == "INT96" for leaf in leaves):
         return _opened(source, "s", file.metadata)
@@ -80,7 +80,7 @@ def _batches(
     fields: Sequence[RecordField],
     positions: Sequence[int],
 ) -> Iterator[list[pa.Array]]:
-    """The rows' values of these fields; fetches no other columns."""
+    """The rows' values of these fields, in batches; other columns are not fetched."""
     old: list[int] = []
     if seconds is not None:
         pairs = zip(file.schema_arrow.types, seconds.schema_arrow.types, strict=True)
@@ -91,11 +91,11 @@ def _batches(
         rows = batch_rows(file.metadata.row_group(number))
         batches = _group(file, number, rows, fields, positions)
         exact = _group(seconds, number, rows, fields, old) if old else itertools.repeat([])
-        # If one of them ends early, the count of rows below shows it.
+        # If one of these ends early, the comparison of row counts below fails.
         for batch, checks in zip(batches, exact, strict=False):
             for position, check in zip(old, checks, strict=True):
                 if (seconds_beyond := _beyond(check)) is not None:
-                    # The microseconds wrapped: the cast to microseconds refuses these seconds.
+                    # The microseconds overflowed: the cast of these seconds to them fails.
                     batch[positions.index(position)] = seconds_beyond
             yield batch
             done += len(batch[0])
@@ -110,9 +110,9 @@ def _group(
     fields: Sequence[RecordField],
     positions: Sequence[int],
 ) -> Iterator[list[pa.Array]]:
-    """The values of these fields in a row group, so many rows at a time."""
+    """The values of these fields in a row group, `rows` rows at a time."""
     names = [fields[position].name for position in positions]
-    # A name that occurs twice has no index.
+    # A name that occurs twice has the index -1.
     every = len(names) == len(fields) or min(map(file.schema_arrow.get_field_index, names)) < 0
     for batch in file.iter_batches(
         batch_size=rows,
@@ -120,13 +120,13 @@ def _group(
         columns=None if every else names,
         use_threads=False,
     ):
-        # To pyarrow, `a.b` is also the field b of a column a.
+        # More columns may be read: for pyarrow, `a.b` is also the field b of a column a.
         found = positions if every else map(batch.schema.get_field_index, names)
         yield [batch.column(position) for position in found]
 
 
 def _beyond(times: pa.Array) -> pa.Array | None:
-    """The instants, in seconds, if one is out of range of a `timestamp`; else None."""
+    """The times, in seconds, if one of them is out of the range of a `timestamp`; else None."""
     seconds = times.view(pa.int64())
     ends = pc.min_max(seconds)
     least, most = ends["min"].as_py(), ends["max"].as_py()
@@ -137,7 +137,7 @@ def _beyond(times: pa.Array) -> pa.Array | None:
 
 def _problem(exc: Exception, stored: StoredObject) -> ObjectError:
     text = str(exc)
-    # pyarrow says it only in words, and crashes the process when asked for a column's metadata.
+    # Only pyarrow's message shows this; asking for a column's metadata crashes the process.
     if _ENCRYPTED.search(text):
         return _unreadable("it is encrypted", _NOT_ENCRYPTED)
     if isinstance(exc, pa.ArrowNotImplementedError):

@@ -1,4 +1,4 @@
-"""Where CSV records begin and end: field by field for one, by its bytes for a whole chunk."""
+"""Finds where CSV records begin and end: field by field for one, by bytes for whole chunks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.encoding import invalid_byte, invalid_utf8
 
-# Near a misplaced quote there may be another one.
+# The first window after a misplaced quote, which may have others near it.
 WINDOW_BYTES = 4 * 1024
 
 
 class MalformedRecord(Exception):
-    """What is wrong with a record; `number` is the number of the field, from 1."""
+    """What is wrong with a record, in its field `number`, counted from 1."""
 
     def __init__(self, number: int, problem: str) -> None:
         self.number = number
@@ -24,10 +24,10 @@ class MalformedRecord(Exception):
 
 
 def first_record(data: bytes, dialect: CsvDialect, encoding: str) -> tuple[tuple[str, ...], int]:
-    """The fields of the record that the data starts with, as text, and where the next one starts.
+    """The fields of the first record in the data, as text, and where the next record starts.
 
     The last record may lack its line end. A blank line is a record with one empty field. Messages
-    name the `encoding` of the object. Slow: for headers and bad records. Raises MalformedRecord.
+    name the object's `encoding`. Slow: for headers and bad records. Raises MalformedRecord.
     """
     delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
     bare = re.compile(b"[^\r\n%b]*" % re.escape(delimiter + quote))
@@ -86,7 +86,7 @@ class Cut:
     """Where each record of `data` starts, and the `end` of the last one.
 
     `malformed` has the numbers, from 0, of the records that `first_record` refuses, and of blank
-    lines where none may be.
+    lines where these are not allowed.
     """
 
     data: bytes
@@ -95,7 +95,7 @@ class Cut:
     malformed: set[int]
 
     def end_of(self, number: int) -> int:
-        """Where the record ends, its line end included."""
+        """Where the record ends, including its line end."""
         return self.starts[number + 1] if number + 1 < len(self.starts) else self.end
 
     def well_formed(self) -> bytes:
@@ -110,14 +110,14 @@ class Cut:
 
 
 def cut_records(data: bytes, dialect: CsvDialect, *, last: bool, blank_is_wrong: bool) -> Cut:
-    """The records of data that starts with one.
+    """The records of data that begins with a record.
 
-    A record without its end is left out, after `Cut.end`, unless the data is the `last`.
+    An unfinished record at the end, after `Cut.end`, is left out unless the data is the `last`.
     """
     masked, wrong = _masked_records(data, dialect, last=last)
     if not masked:
         return Cut(data, [], 0, set())
-    # All loops run in C: `count` adds the line ends, one byte each.
+    # All loops run in C: `itertools.count` adds the line ends, one byte each.
     lengths = list(map(len, masked.removesuffix(b"\n").split(b"\n")))
     ends = itertools.accumulate(lengths[:-1], initial=0)
     starts = list(map(operator.add, ends, itertools.count()))
@@ -137,18 +137,18 @@ def cut_records(data: bytes, dialect: CsvDialect, *, last: bool, blank_is_wrong:
 
 
 def _masked_records(data: bytes, dialect: CsvDialect, *, last: bool) -> tuple[bytes, list[int]]:
-    """The data to the end of its last record, and where its misplaced quotes are.
+    """The data up to the end of its last record, masked, and the places of misplaced quotes.
 
-    Delimiters replace the text inside quotes, and records with a misplaced quote but for their
-    line ends.
+    The mask has delimiters in place of text inside quotes, and of records with a misplaced quote
+    except their line ends.
     """
-    # One pass: the data as a whole up to the first misplaced quote, then small windows.
+    # In one pass: all data up to the first misplaced quote, then small windows.
     delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
     if not quote:
         return data if last else data[: data.rfind(b"\n") + 1], []
     literal, others = re.escape(quote), re.escape(delimiter + quote)
-    # After text, or before it: the search is fastest for a pattern that starts with a literal.
-    # No field begins after a carriage return; one may end before it, at a line's end.
+    # A quote after text, or before text: a search is fastest for a pattern that starts with a
+    # literal. No field begins after a carriage return, but one may end before it, at a line's end.
     stray_quote = re.compile(
         b"%b(?:(?<=[^\n%b]%b)|(?=[^\r\n%b]))" % (literal, others, literal, others)
     )

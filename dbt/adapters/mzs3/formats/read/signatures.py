@@ -1,4 +1,4 @@
-"""What the first bytes of an object say it is, whatever its name says."""
+"""Detects what kind of file an object is from its first bytes, whatever its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dbt.adapters.mzs3.formats.read.encoding import UTF_8, UTF_16
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem
 
 LOOK_BYTES = 512
-"""How many bytes of an object tell its kind: the mark of a tar archive is at byte 257."""
+"""How many bytes show an object's kind: the mark of a tar archive is at byte 257."""
 
 GZIP, ZSTD, BZIP2 = "gzip", "zstd", "bzip2"
 PARQUET_FILE = "a Parquet file"
@@ -18,18 +18,18 @@ _UNPACK = f"Put the files that are in it under the location, or {_LEFT_OUT}"
 _SAVE_AS_TEXT = f"Save it as CSV, or {_LEFT_OUT}"
 _COMPRESS = f"Have it compressed by gzip, zstd or bzip2, or not at all; or {_LEFT_OUT}"
 _REWRITE = f"Have it written in a format that sources read, or {_LEFT_OUT}"
-# In a shorter text NUL bytes say little.
+# In a shorter text, NUL bytes are no sign of UTF-16 or UTF-32.
 _LEAST_WIDE_BYTES = 8
 
-# No text in UTF-8 starts with any of these: each has a byte that is no character, or, for bzip2,
-# pi. In another encoding each byte may be a part of a character.
+# No text in UTF-8 starts with any of these: they contain control characters or invalid bytes or,
+# for bzip2, digits of pi. In another encoding each byte may be a part of a character.
 _DECOMPRESSED = {
     GZIP: re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"),
-    # Or a skippable frame, with which the files of pzstd begin.
+    # Or a skippable frame, the start of files from pzstd.
     ZSTD: re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
     BZIP2: re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
 }
-# The kind in words after `it is`, the advice where text is read, and the start.
+# The kind in words that follow `it is`, the advice if text was expected, and the first bytes.
 _OTHER_FILES = [
     (words, advice, re.compile(start, re.DOTALL))
     for words, advice, start in (
@@ -61,36 +61,36 @@ _OTHER_FILES = [
 
 
 def compression_in(start: bytes) -> str | None:
-    """The compression of an object with this start; None unless a source decompresses it."""
+    """The compression of an object with these first bytes; None if sources don't support it."""
     found = (kind for kind, pattern in _DECOMPRESSED.items() if pattern.match(start))
     return next(found, None)
 
 
 def kind_in(start: bytes) -> str | None:
-    """The kind of an object with this start, in words after `it is`; None if it may be text."""
+    """What an object with these first bytes is, in words after `it is`; None if it may be text."""
     if (kind := compression_in(start)) is not None:
         return f"compressed by {kind}"
     return (_other_file(start) or (None, ""))[0]
 
 
 def require_text(start: bytes, encoding: str | None) -> None:
-    """Raises HeaderProblem unless text in the encoding may start so.
+    """Raises HeaderProblem unless text in the encoding may start with these bytes.
 
-    With None the text has to be UTF-8, and no option can declare another encoding.
+    If `encoding` is None, the text has to be UTF-8, and no option can declare another encoding.
     """
     require_no_other_file(start)
     require_encoding(start, encoding)
 
 
 def require_no_other_file(start: bytes) -> None:
-    """Raises HeaderProblem for the start of a file that is no text and that no source unpacks."""
+    """Raises HeaderProblem for the start of a file that is not text and that no source unpacks."""
     if (other := _other_file(start)) is not None:
         words, advice = other
         raise HeaderProblem(f"it is {words}, not text", advice)
 
 
 def require_encoding(start: bytes, encoding: str | None) -> None:
-    """Raises HeaderProblem for text in UTF-16 or UTF-32 if that is not `encoding`, see above."""
+    """Unless `encoding` is UTF-16, raises HeaderProblem for text in UTF-16 or UTF-32."""
     if encoding in UTF_16:
         return
     found = _wide_encoding(start, mark_may_be_text=encoding not in (None, UTF_8))
@@ -109,9 +109,9 @@ def _other_file(start: bytes) -> tuple[str, str] | None:
 
 
 def _wide_encoding(start: bytes, *, mark_may_be_text: bool) -> str | None:
-    """UTF-16 or UTF-32 by a byte order mark or NUL bytes; None for anything else.
+    """UTF-16 or UTF-32, by a byte order mark or NUL bytes; None for anything else.
 
-    With `mark_may_be_text`, the bytes of a mark may be characters of the text.
+    With `mark_may_be_text`, the bytes of a mark may be characters of the text instead.
     """
     if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "utf-32"
@@ -119,14 +119,14 @@ def _wide_encoding(start: bytes, *, mark_may_be_text: bool) -> str | None:
         return "utf-16"
     if len(start) < _LEAST_WIDE_BYTES:
         return None
-    # No character's number has more than 21 bits, and few have more than 16.
+    # Code points have at most 21 bits, and few have more than 16.
     for name, upper, lower in (
         ("utf-32-le", start[2::4] + start[3::4], start[::4]),
         ("utf-32-be", start[::4] + start[1::4], start[3::4]),
     ):
         if not any(upper) and 0 not in lower:
             return name
-    # Each character of ASCII has a NUL byte.
+    # In UTF-16, each character of ASCII has a NUL byte.
     for name, upper, lower in (
         ("utf-16-le", start[1::2], start[::2]),
         ("utf-16-be", start[::2], start[1::2]),

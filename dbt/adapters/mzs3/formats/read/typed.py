@@ -1,4 +1,4 @@
-"""Formats whose objects have a schema: fields with types, read as a source's columns."""
+"""Formats whose objects have a schema: typed fields, read as a source's columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VOID = "void"
 FIX_FILE = (
     "Write it again, or remove it, or narrow `pattern` so that it is left out, then run again"
 )
-# The types that a field can be read as beside its own; a text can be read as any.
+# The other types that a field of each type can be read as; text can be read as any type.
 _OTHERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(INTEGERS, (*INTEGERS, "decimal", "float", "double")),
     "decimal": (*INTEGERS, "decimal"),
@@ -44,7 +44,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "binary": ("string",),
 }
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-# Arrow types that files have and Spark doesn't send.
+# The column types of Arrow types that occur in files, but not in what Spark sends.
 _OWN = {
     pa.uint8(): "smallint",
     pa.uint16(): "int",
@@ -58,23 +58,23 @@ _OWN = {
 
 
 def other_file(name: str, kind: str) -> HeaderProblem:
-    """The problem of an object that is another kind of file than the format `name`."""
+    """The error for an object that is another kind of file than the format `name`."""
     return HeaderProblem(f"it is not valid {name} (it is {kind})", FIX_FILE)
 
 
 TypedFile = tuple[Sequence[RecordField], Callable[[Sequence[int]], Iterator[list[pa.Array]]]]
 """An open object: the fields of its schema, and a function that reads all of its records.
 
-For positions of fields it yields the fields' values in order, some records at a time. Raises
-ObjectError.
+The function takes positions of fields, and yields their values in that order, for some records at
+a time. Raises ObjectError.
 """
 
 
 @dataclass(frozen=True)
 class TypedFormat:
-    """A format of objects whose header is a schema; an empty object has neither.
+    """A format whose objects have a schema as their header; an empty object has no header.
 
-    `opened` opens an object that is not empty. It raises ObjectError, also in its context.
+    `opened` opens an object that is not empty. ObjectError may come from it or within its context.
     """
 
     reading: Reading
@@ -88,14 +88,14 @@ class TypedFormat:
             return tuple(fields)
 
     def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
-        """See `ObjectFormat`; there is always a header."""
+        """See `ObjectFormat`; `header` is never None."""
         assert header is not None
         return _TypedDecoder(self, header, columns)
 
 
 @dataclass(frozen=True)
 class _TypedDecoder:
-    """Decodes objects that have this header to batches of the columns."""
+    """Decodes objects with this header to batches of the columns."""
 
     object_format: TypedFormat
     header: tuple[str, ...]
@@ -115,15 +115,15 @@ class _TypedDecoder:
                 done += records.count
 
     def together(self, _: Sequence[StoredObject]) -> None:
-        """None: each object has a schema of its own."""
+        """None: each object has its own schema."""
 
 
 def positions_of(
     fields: Sequence[RecordField], header: Sequence[str], columns: Sequence[Column], match: str
 ) -> tuple[int, ...]:
-    """Where the columns are among an object's fields; `match` is the source's header_match.
+    """The columns' positions among an object's fields; `match` is the source's header_match.
 
-    Raises HeaderProblem for other names, and for types that can't be read as the columns.
+    Raises HeaderProblem for other names, and for types that can't be read as the columns' types.
     """
     positions = layout_of([field.name for field in fields], header, match).fields
     found = misfits([fields[position] for position in positions], columns)
@@ -136,9 +136,9 @@ def positions_of(
 def typed_records(
     values: Sequence[pa.Array], own_types: Sequence[str], columns: Sequence[Column], before: int
 ) -> Records:
-    """The columns from their fields' values; the object has `before` records before these.
+    """Converts fields' values to the columns; the object has `before` records before these.
 
-    Raises ObjectError at the first record with a value that is not of its column's type.
+    Raises ObjectError for the first record with a value that is not of its column's type.
     """
     pairs = list(zip(values, own_types, [c.data_type for c in columns], strict=True))
     try:
@@ -153,9 +153,9 @@ def typed_records(
 
 
 def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
-    """The values of a field of type `own`, converted to a type that it can be read as.
+    """Converts the values of a field of type `own` to a type that the field can be read as.
 
-    Converts a text as CSV's are. Raises ValueError if a value is not of the type, or would change.
+    Converts texts as in CSV. Raises ValueError if a value is not of the type, or would change.
     """
     kind = arrow_type(data_type)
     if own == VOID:
@@ -179,7 +179,7 @@ def convert_typed(values: pa.Array, own: str, data_type: str) -> pa.Array:
 
 
 def _first_bad(values: pa.Array, own: str, data_type: str) -> int:
-    """The position of the first value that is not of the type; the end if all are."""
+    """The position of the first value that is not of the type; the number of values if all are."""
 
     def fails(position: int) -> bool:
         with suppress(ValueError):
@@ -195,7 +195,7 @@ def _shown(value: pa.Scalar) -> str:
     if isinstance(value, pa.DictionaryScalar | pa.ExtensionScalar):
         value = value.value
     kind = value.type
-    if isinstance(value, pa.BinaryScalar):  # so are all texts
+    if isinstance(value, pa.BinaryScalar):  # texts too
         raw: bytes = value.as_buffer().to_pybytes()
         with suppress(UnicodeDecodeError):
             return excerpt(raw.decode() if own_type(kind) == "string" else raw)
@@ -216,10 +216,9 @@ def _has_four_digits(time: pa.Scalar) -> bool:
 
 
 def own_type(kind: pa.DataType) -> str | None:
-    """The column type that has the values of an Arrow type, `void` for NULL alone.
+    """The column type that holds the values of an Arrow type; `void` if only NULL is possible.
 
-    None for types that no column can have. Columns have microseconds: they can't have a value
-    with digits after those.
+    None for types that no column can have. Columns hold microseconds, and no digits after those.
     """
     if isinstance(kind, pa.BaseExtensionType):
         return own_type(kind.storage_type)

@@ -105,7 +105,7 @@ class ParquetFormat(ExportFormat):
 def parquet_files(
     schema: pa.Schema, compression: str, max_file_size: int, *, checksums: bool = False
 ) -> Callable[[Sink], OpenFile]:
-    """Returns a function that starts a file; with `checksums`, each of its pages has one."""
+    """Returns a function that starts a file; with `checksums`, each page has a checksum."""
     # All settings that affect the bytes, or which readers support them.
     open_writer = partial(
         pq.ParquetWriter,

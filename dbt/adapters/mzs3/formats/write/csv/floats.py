@@ -136,7 +136,7 @@ def _between(size: pa.Array, low: int, high: int) -> pa.Array:
 
 
 def _with_point(text: pa.Array, places: int) -> pa.Array:
-    """The significant digits of either notation, `places` of them before the point, if it has one.
+    """The significant digits of `text`, with `places` digits before a point, if more follow.
 
     `-1234567890.5` for digits 12345678905 and 10 places, `-1.5` for digits 15 and 1 place.
     """

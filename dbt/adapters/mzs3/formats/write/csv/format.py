@@ -47,7 +47,7 @@ END_OF_DATA = "\\."
 
 @dataclass(frozen=True)
 class CsvFormat(ExportFormat):
-    """The lines that PostgreSQL writes, in every file with a header first if there is one.
+    """The lines that PostgreSQL writes; with `header`, every file begins with a header line.
 
     `force_quote` holds the names of columns whose values are always quoted, or `*` for all.
     """

@@ -233,8 +233,8 @@ _FORMATTERS: tuple[tuple[Callable[[pa.DataType], bool], Formatter], ...] = (
 def interval_text(intervals: pa.Array) -> pa.Array:
     """Structs `(months int32, days int32, micros int64)` as `large_string`.
 
-    Parts may have different signs; only months carry over, to years. (The infinity of PostgreSQL
-    17 and later is a number to Spark, and written as one.)
+    Parts may have different signs; only months carry over, to years. (Infinite intervals, which
+    PostgreSQL 17 and later have, are numbers to Spark, and written as such.)
     """
     months, days, micros = intervals.flatten()  # NULL under a NULL interval
     years = pc.divide(months, MONTHS_IN_A_YEAR)  # towards zero, as PostgreSQL does
