@@ -32,7 +32,7 @@ def export(copy: Callable[..., CopyResult], faulty: FaultyS3, bucket: str, kind:
         options = {"format": kind, "partition_by": ["d", "c"], "parts": 2, **more}
         made = copy(ROWS.format(rows), location, on_existing=on_existing, **options)
         found = verify_copy({"default": connection_to(faulty.endpoint)}, "default", location)
-        assert (found.problems, found.strangers) == ((), ())
+        assert (found.problems, found.unlisted) == ((), ())
         return made.rows, made.files
 
     return make

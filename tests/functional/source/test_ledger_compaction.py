@@ -12,6 +12,7 @@ from dbt.adapters.mzs3.ledger import compaction
 from dbt.adapters.mzs3.ledger.compaction import compact
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.partitions import location_of
+from dbt.adapters.mzs3.ledger.rows_table import RowsTable
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.operations.status import read_status
 
@@ -124,10 +125,10 @@ def test_a_compaction_that_dies_is_made_good_by_the_next(lake, monkeypatch):
         raise Died
 
     # The last two have something to drop, as there is a snapshot by then.
-    for stop in ("require_lock", "write_snapshot", "drop", "_drop_rows"):
+    for stop in ("require_lock", "write_snapshot", "drop", "drop_except"):
         with monkeypatch.context() as patch, pytest.raises(Died):
             ledger = another_epoch(lake)
-            patch.setattr(compaction if stop == "_drop_rows" else Ledger, stop, die)
+            patch.setattr(RowsTable if stop == "drop_except" else Ledger, stop, die)
             compact(ledger)
         assert everything(lake) == before, stop
         compacted(lake)
