@@ -101,7 +101,7 @@ class Remains:
 
     @contextmanager
     def running(self, job: str) -> Iterator[None]:
-        """Marks a job as running; if it still is in `raise_if_interrupted`, that reports it."""
+        """Marks a job as running; `raise_if_interrupted` names those that still run."""
         with self._lock:
             self._running.append(job)
         try:
@@ -117,8 +117,8 @@ class Remains:
                 self._said.append(text)
 
     def raise_if_interrupted(self) -> None:
-        """While a KeyboardInterrupt is handled, raises a DbtRuntimeError with all texts, for which
-        dbt shows no stack trace."""
+        """While a KeyboardInterrupt is handled, raises a DbtRuntimeError with all texts; dbt
+        shows no stack trace for it."""
         with self._lock:
             cut_off = [f"{job} was cut off before it had ended" for job in self._running]
             said, self._said = [*self._said, *cut_off], []
@@ -226,8 +226,8 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return [connection.name for connection in others if connection.name is not None]
 
     def require_own_thread(self) -> None:
-        """Raises DbtRuntimeError if called in another thread than that of this manager's
-        invocation of dbt, while that is running."""
+        """Raises DbtRuntimeError if the invocation that made this manager still runs, in another
+        thread."""
         thread = self._thread
         if thread is not threading.current_thread() and self._is_busy and thread.is_alive():
             raise DbtRuntimeError(_SECOND_INVOCATION.format(thread.name))

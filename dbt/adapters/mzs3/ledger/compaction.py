@@ -1,10 +1,10 @@
 """Keeps a ledger fast however many epochs it has: older epochs become one snapshot.
 
 A snapshot is one partition with copies of the events of older epochs that still matter: for each
-object the latest event, the latest decision, the commits whose rows are visible, the latest event
-that hides rows; and one event for each void epoch. Reading the originals too makes no difference.
-So a reader may start at any snapshot, and runs read only the latest one and later epochs.
-Compaction also drops the rows of void or hidden epochs.
+object the latest event, the latest note or commit, the commits whose rows are visible, the latest
+event that hides rows; and one event for each void epoch. Reading the originals too makes no
+difference. So a reader may start at any snapshot, and runs read only the latest one and later
+epochs. Compaction also drops the rows of void or hidden epochs.
 
 Only the holder of the lock compacts, after it has declared dead epochs void. If it dies
 
@@ -16,8 +16,8 @@ Only the holder of the lock compacts, after it has declared dead epochs void. If
 
 Partitions that a snapshot replaces are dropped only by the next compaction. By then no query reads
 them, as the views start at the latest snapshot. Queries open only the rows of committed epochs of
-which the snapshot has anything visible. If a dead run's server adds a partition late, its number
-is that of a void epoch, which each snapshot remembers: no query counts the partition, and the next
+which the snapshot has anything visible. If a statement of a dead run adds a partition late, the
+partition belongs to a void epoch, which each snapshot remembers: no query counts it, and the next
 compaction drops it.
 """
 
@@ -129,7 +129,8 @@ def snapshot_events(ledger: Ledger, epochs: Epochs) -> DataFrame:
 def visible_epochs(ledger: Ledger, snapshot: str) -> set[str] | None:
     """The epochs of which the snapshot has anything visible; None if another run has dropped it.
 
-    It has no mark then. Without this check, all rows would be dropped, as none would seem visible.
+    A dropped snapshot lacks the event that counts commits. Without this check all rows would be
+    dropped, as none would seem visible.
     """
     wanted = f"{_IS_MARK} OR of_phase = '{Phase.COMMIT}'"
     kept = ledger.partition(snapshot, Phase.SNAPSHOT).where(wanted)

@@ -11,8 +11,8 @@ before anything that counts; the run that took over closes what that holder had 
 
 In a catalog the lock is a table without rows, which every catalog supports: creating a table is
 atomic, and the table's properties name its creator. The table is never changed, so a slow holder
-can't reclaim it. To renew the lease, the holder has a second table, created once a run takes
-longer.
+can't reclaim it. To renew the lease, the holder has a second table, created when the run is
+first due to renew it.
 """
 
 from __future__ import annotations
@@ -160,10 +160,10 @@ class SourceLock:
         """A context for dropping tables that the next holder may create again under the same name.
 
         A run may stall in a DROP until another run takes over. So this run creates a mark, then
-        checks the lock: either the lock is lost, and nothing is dropped; or the next holder finds
-        the mark in `require_alone`. Raises SourceError, which states the outcome of the run, if
-        the lock is lost. After any other error a statement may still be running, for which nobody
-        waits: then the mark stays.
+        checks the lock. If the lock was lost before the check, nothing is dropped; if it is lost
+        later, the next holder finds the mark in `require_alone`. Raises SourceError, which states
+        the outcome of the run, if the lock is lost. After any other error a statement may still
+        be running, for which nobody waits: then the mark stays.
         """
         self.table.mark(self.holder)
         try:
@@ -191,25 +191,27 @@ class SourceLock:
 
     def _try(self) -> Holder | None:
         """Takes the lock, from another holder if allowed. Returns None, or the lock's holder."""
-        with host_guard(self._relations.lock) as alone:
+        with host_guard(self._relations.lock) as has_guard:
             if self._create():
                 return None
             holder = self.table.holder()
             if holder is None:
                 return None if self._create() else (self.table.holder() or UNKNOWN)
             # A lock that this process itself holds is one that it failed to free.
-            is_left = holder.owner == self.holder.owner or (alone and holder.owner.is_gone())
-            if not (is_left or self._has_expired(holder)):
+            is_abandoned = holder.owner == self.holder.owner or (
+                has_guard and holder.owner.is_gone()
+            )
+            if not (is_abandoned or self._has_expired(holder)):
                 return holder
             self.table.take_away(holder.token)
             if not self._create():
                 return self.table.holder() or UNKNOWN
-            if not is_left:
-                # A run on another host may have seen the lease expire too, and take the lock over.
+            if not is_abandoned:
+                # Another host may have seen the same expiry, and drop the lock that was just made.
                 self._cancellation.wait(POLL_S)
             if (holder := self.table.holder()) != self.holder:
                 return holder or UNKNOWN
-            if not is_left:
+            if not is_abandoned:
                 self.require_alone()  # the former holder may stall in a DROP
             return None
 
@@ -251,7 +253,7 @@ class SourceLock:
 def host_guard(name: str) -> Iterator[bool]:
     """Yields True to one process of this host at a time, which may take over dead ones' locks.
 
-    Otherwise a process could drop a lock with which another one has just replaced the dead one's.
+    Otherwise two processes could see a dead lock, one replace it, and the other drop the new lock.
     """
     digest = hashlib.sha256(f"{current_owner().place} {name}".encode()).hexdigest()[:32]
     path = Path(tempfile.gettempdir()) / f"dbt-mzs3-{digest}.lock"
@@ -287,7 +289,7 @@ class Owner:
         if self.place != _place():
             return False
         if self.boot != _text(_BOOT_ID):
-            # No process survives a reboot; but containers on two hosts may look like one.
+            # No process survives a reboot; but containers on two hosts may have the same names.
             return _namespace() == _OF_THE_HOST
         try:
             os.kill(self.pid, 0)

@@ -2,16 +2,16 @@
 
 In a table of Parquet files a phase is a partition. In a table of Delta Lake or Iceberg it is the
 rows that one commit has added, with the same guarantee: if two runs add the same phase of the same
-epoch, the format refuses the second, which reads in `written_by` whose rows are there. This needs
-no lock and no clock:
+epoch, the format refuses the second run, which then reads in `written_by` whose rows are there.
+This needs no lock and no clock:
 
 - Delta keeps the names of transactions in its log. It skips a transaction whose name is recorded,
   and of two concurrent ones with the same name the second fails, at any isolation level.
 - Iceberg validates an overwrite of exactly that phase of that epoch: the overwrite fails if
   anything was added there since the snapshot in which the phase was absent.
 
-A run that closes an epoch adds a row in place of its commit and, in the same step, the row that
-declares the epoch void: so the first row never counts as a commit.
+To close an epoch, a run adds, in one step, a row of NULLs as its commit and a row that declares
+the epoch void. As the epoch is void, the first row never counts as a commit.
 """
 
 from __future__ import annotations
@@ -139,6 +139,7 @@ class _LedgerTransactions(LedgerTable):
         if self._is_delta:
             named = {"txnAppId": f"{epoch}/{phase}", "txnVersion": "1"}
             rows.writeTo(self._name).options(**named).append()
+            # Delta skips a recorded transaction without an error: see whose rows are there.
             if self.folder(epoch, phase) == folder or rows.isEmpty():
                 return
         else:
@@ -168,7 +169,7 @@ class _LedgerTransactions(LedgerTable):
         return [*map(tuple, phases.collect())]
 
     def _rows(self, epoch: str, phase: str, folder: str) -> DataFrame:
-        """The rows to add, with all columns of the table."""
+        """The rows to add: the staged events, or those that close the phase."""
         phases = F.lit(phase)
         if folder in self._staged:
             events = self._staged[folder]

@@ -30,7 +30,7 @@ Properties = dict[str, str]
 
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, Properties]:
-    """The source's own properties of each existing relation with the name of one of its views."""
+    """For each view name that is taken: the properties that the source gave the relation there."""
     found = {name: read_properties(spark, name, _PROPERTY) for name in _suffixes(relations)}
     return {name: own for name, own in found.items() if own is not None}
 
@@ -107,11 +107,11 @@ def _shown_properties(
 
 def _texts(relations: SourceRelations, since: str = "0") -> dict[str, str]:
     """The SQL query of each view; none reads an event of an epoch before `since`."""
-    ledger, rows, first = relations.ledger, relations.rows, relations.has_transactions
+    ledger, rows, transacts = relations.ledger, relations.rows, relations.has_transactions
     committed = f"stored.* EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN})"
     is_row = f"stored.{PROBLEM_COLUMN} IS NULL"
     return {
         relations.objects: states_sql(ledger, since),
-        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, since, first),
-        relations.source: visible_rows_sql(rows, ledger, committed, is_row, since, first),
+        relations.rejects: visible_rows_sql(rows, ledger, _REJECTS, _IS_REJECT, since, transacts),
+        relations.source: visible_rows_sql(rows, ledger, committed, is_row, since, transacts),
     }

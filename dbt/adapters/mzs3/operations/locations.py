@@ -40,8 +40,8 @@ logger = AdapterLogger("mzs3")
 
 
 def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
-    """Tries what exports need below a location, and sources on a queue; without either, logs the
-    identity of the connection.
+    """Tries what exports need below `location` and what sources need of `queue`, if given; with
+    neither, logs the identity of the connection.
 
     Leaves no object. Raises DbtRuntimeError with every essential check that failed.
     """

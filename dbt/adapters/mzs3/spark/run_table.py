@@ -59,6 +59,7 @@ class RunTable:
             described = self._spark.sql(describe).collect()
         names = [row[0] for row in described]
         places = [value for name, value, *_ in described if name == "Location"]
+        # The partitions follow a heading and the row `# col_name`.
         partitions = names.index(_PARTITIONS) + 2 if _PARTITIONS in names else len(names)
         if not places or names[partitions : partitions + 2] != ["day", "run"]:
             raise SparkJobError(

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.types.table import (
 )
 
 RESERVED_PREFIX = "_mz_"
-# Without the reserved prefix, as users never see this column.
+# Not in `_mz_`, which is for columns that users see.
 PROBLEM_COLUMN = "mz_problem"
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")

@@ -1,7 +1,8 @@
 """Floating-point numbers as PostgreSQL writes them.
 
-Arrow's cast writes the fewest digits that read back as the same number. PostgreSQL does too, but
-for rare numbers, which `without_midpoints` corrects. The notation differs: PostgreSQL's is
+Arrow's cast writes the fewest digits that read back as the same number. So does PostgreSQL, but it
+never writes a text that is exactly halfway between two numbers, as Arrow rarely does:
+`without_midpoints` replaces those. The notation differs: PostgreSQL's is
 positional from 1e-4 to below 1e15 (float32: 1e6), and its exponents have at least two digits.
 """
 
@@ -45,8 +46,8 @@ def without_midpoints(values: pa.Array, text: pa.Array, layout: FloatFormat) -> 
     """The text with PostgreSQL's digits in place of each text that is a midpoint of two numbers.
 
     Neither array has NULLs; `text` is in PostgreSQL's notation. Each distinct number with such a
-    text takes Python's integers. These are rare: one in five numbers at 2 ** 54, one in a hundred
-    at 1e18, fewer beyond, none below 2 ** 53.
+    text is computed anew in Python. They are rare: one in five numbers at 2 ** 54, one in a
+    hundred at 1e18, fewer beyond, none below 2 ** 53.
     """
     size = pc.abs(values)
     lowest = pa.scalar(2.0**layout.precision, size.type)
@@ -110,6 +111,7 @@ def float_text(values: pa.Array) -> pa.Array:
 def _rewritten(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Array:
     """PostgreSQL's text of numbers that it writes differently from Arrow; no NULLs."""
     size = pc.abs(values)
+    # The replacement is group 1, a zero, group 2.
     result = pc.replace_substring_regex(text, r"e([+-])(\d)$", r"e\10\2")
     for exponent in layout.rewritten:
         mask = _between(size, exponent, exponent + 1)
@@ -128,8 +130,8 @@ def _rewritten(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Arra
 def _between(size: pa.Array, low: int, high: int) -> pa.Array:
     """A mask of 10 ** low <= size < 10 ** high.
 
-    Each bound is the floating-point number nearest to the power of ten, and has the power's text.
-    So no text of a number on one side of the bound rounds to the other side.
+    Each bound is the floating-point number nearest to the power of ten, and is written as that
+    power. So the text of a number is on the same side of the bound as the number.
     """
     lowest, end = (pa.scalar(float(f"1e{exponent}"), size.type) for exponent in (low, high))
     return pc.and_(pc.greater_equal(size, lowest), pc.less(size, end))

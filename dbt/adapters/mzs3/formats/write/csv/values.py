@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
 # PostgreSQL quotes elements that contain one of these, are empty, or are the word NULL.
 ARRAY_SPECIAL = '{},"\\' + WHITESPACE
 
-# Materialize quotes keys and values with one of these; otherwise as elements of arrays.
+# Materialize quotes keys and values that contain one of these, else as elements of arrays.
 MAP_SPECIAL = ARRAY_SPECIAL + "=>"
 
 # PostgreSQL quotes fields of records that contain one of these, or are empty.
