@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -123,24 +122,26 @@ def test_a_store_is_opened_while_the_location_is_evaluated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened: list[str] = []
+    is_open = threading.Event()
     nothing: Any = None
 
     def open_bucket(_: Any, location: S3Location) -> str:
         opened.append(location.bucket)
+        is_open.set()
         return location.bucket
 
     monkeypatch.setattr(job, "lent_store", open_bucket)
     for text, bucket in (("concat('s3://b/', x)", "b"), ("if(x, 's3://b/', 's3://c/')", "c")):
         located: Future[S3Location] = Future()
-        threading.Timer(0.2, located.set_result, [S3Location(bucket, "x/")]).start()
-        opening = threading.Thread(target=lambda: _open_store(nothing, text, located))  # noqa: B023
+        opening = threading.Thread(target=_open_store, args=(nothing, text, located))
         opening.start()
-        while not opened:
-            time.sleep(0.001)
-        assert not located.done()
+        was_opened_before = is_open.wait(60)
+        located.set_result(S3Location(bucket, "x/"))
         opening.join()
+        assert was_opened_before
         assert opened == list(dict.fromkeys(["b", bucket]))
         opened.clear()
+        is_open.clear()
 
 
 @pytest.mark.parametrize(

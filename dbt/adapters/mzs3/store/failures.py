@@ -185,7 +185,7 @@ class ArchivedError(StoreError):
 
 
 class CredentialsError(StoreError):
-    """There are no credentials, or they are wrong or expired: the request had no effect."""
+    """There are no credentials, or they are wrong or expired."""
 
     codes: tuple[str, ...] = (
         *("InvalidAccessKeyId", "InvalidClientTokenId", "InvalidToken"),
