@@ -41,12 +41,12 @@ from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 
 class CopyResult(Committed):
-    """A committed export, whose `manifest` names its files."""
+    """The result of a committed export; `manifest` is the URI of its manifest."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """The constant properties of an export; `options.parts` is not None."""
+    """What stays the same during an export; `options.parts` is always set."""
 
     node: str
     schema: T.StructType
@@ -64,7 +64,7 @@ class Export:
     def write_spec(
         self, preflight: Preflight, *, dry: bool = False, progress: ProgressTarget | None = None
     ) -> WriteSpec:
-        """What workers need; with `dry`, they upload nothing, and report what they would write."""
+        """What workers need to write files; with `dry`, they upload nothing, but still report."""
         options, first_number = self.options, preflight.first_number
         if dry and preflight.existing is not None:
             first_number = int(preflight.existing.manifest["first_number"])
@@ -90,7 +90,7 @@ class Export:
     def pending(
         self, files: Sequence[PendingFile], preflight: Preflight, prefix: Prefix
     ) -> PendingExport:
-        """The commit of these files: its manifest, and the old files that it then deletes."""
+        """The commit of these files: its manifest, and the old files that it will delete."""
         existing = preflight.existing
         kept, stale, in_place = plan_replacement(
             existing, files, keeps_partitions=self._keeps_partitions(existing)
@@ -104,21 +104,21 @@ class Export:
         )
 
     def writes_empty_file(self, preflight: Preflight) -> bool:
-        """Whether an export without rows writes a file; not if old partitions stay."""
+        """Whether an export without rows writes an empty file: not if it may keep partitions."""
         return not self._keeps_partitions(preflight.existing)
 
     def check_kept_partitions(self, preflight: Preflight) -> None:
-        """Raises LocationError if old partitions may stay, but can't be read with the new ones."""
+        """Raises LocationError if kept partitions and new files could not be read as one table."""
         existing = preflight.existing
         if existing is not None and self._keeps_partitions(existing):
             require_same_reading(existing, self.options.as_config(), schema_of(self.schema))
 
     def _keeps_partitions(self, existing: Existing | None) -> bool:
-        """Whether partitions of an older export may stay; one without rows has none."""
+        """Whether this export may keep partitions of the existing one, which must have rows."""
         options = self.options
-        replaces_some = options.on_existing == "overwrite" and bool(options.partition_by)
+        replaces_partitions = options.on_existing == "overwrite" and bool(options.partition_by)
         has_rows = existing is not None and existing.manifest["meta"]["record_count"] > 0
-        return replaces_some and has_rows and not self.full_refresh
+        return replaces_partitions and has_rows and not self.full_refresh
 
 
 def build_manifest(
@@ -128,12 +128,12 @@ def build_manifest(
     first_number: int = 1,
     kept: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """A manifest with the keys `entries`, `schema` and `meta`, which Redshift reads, and our own.
+    """A manifest: the keys `entries`, `schema` and `meta`, which Redshift reads, and our own keys.
 
-    `kept` are entries of an older manifest. Each entry has the id of the commit that wrote it.
-    Files are numbered from `first_number`, those of the next export from `next_number`.
+    `kept` are entries of an older manifest. Each entry has the `run_id` of the commit that wrote
+    its file. New files are numbered from `first_number`; `next_number` is for the next export.
     """
-    new = [
+    new_entries = [
         {
             "url": export.location.uri_of(file.key),
             "mandatory": True,
@@ -146,7 +146,7 @@ def build_manifest(
         }
         for file in files
     ]
-    entries = sorted([*new, *kept], key=lambda entry: str(entry["url"]))
+    entries = sorted([*new_entries, *kept], key=lambda entry: str(entry["url"]))
     totals = ("content_length", "record_count")
     return {
         "entries": entries,

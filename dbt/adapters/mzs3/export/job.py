@@ -1,4 +1,4 @@
-"""`copy_to_s3`, the whole export, which compiled jobs call."""
+"""The whole export as one function, `copy_to_s3`, which compiled models call."""
 
 from __future__ import annotations
 
@@ -51,26 +51,26 @@ def copy_to_s3(
 ) -> CopyResult:
     """Writes the rows of `query` to S3 atomically: all files become visible, or none.
 
-    The files depend only on the rows, the options and `parts`, and are the same on any cluster and
-    in any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
+    The files depend only on the rows, the options and `parts`; they are the same on any cluster
+    and in any attempt. `as_of` is the run's start in ms since the epoch; `node` names the model in
     errors. Once `cancelled` is set, no new step starts; a commit that has begun is finished.
     With `full_refresh`, an overwrite replaces all partitions, not only those with new rows.
     Raises an Mzs3Error that says what is wrong and what, if anything, is left in S3.
     """
     parsed = parse_options(node, options, connections)
     connection = connections[parsed.aws_connection]
-    cleaning: list[Future[object]] = []
-    # The location is resolved and checked while Spark analyses and plans the query. After the
-    # commit, the clean-up runs while the history row is written.
-    with ThreadPoolExecutor(2) as beside:
-        located = beside.submit(resolve_location, spark, node, parsed.location, as_of)
-        lent = beside.submit(_open_store, connection, parsed.location, located)
+    cleaning_up: list[Future[object]] = []
+    # Threads resolve and check the location while Spark analyses and plans the query. After the
+    # commit, they clean up while the history row is written.
+    with ThreadPoolExecutor(2) as pool:
+        locating = pool.submit(resolve_location, spark, node, parsed.location, as_of)
+        opening = pool.submit(_open_store, connection, parsed.location, locating)
         frame = checked_frame(spark, node, query, parsed)
-        location = located.result()
+        location = locating.result()
         parts = 1 if parsed.single_file is not None else parsed.parts or default_parallelism(spark)
-        fixed = replace(parsed, parts=parts)
-        export = Export(node, frame.schema, fixed, location, connection, as_of, full_refresh)
-        prepared = beside.submit(_prepare, export, lent)
+        with_parts = replace(parsed, parts=parts)
+        export = Export(node, frame.schema, with_parts, location, connection, as_of, full_refresh)
+        preparing = pool.submit(_prepare, export, opening)
         with RunMonitor(spark, export, context, cancelled) as monitor:
             for warning in reader_warnings(parsed):
                 monitor.warn(warning)
@@ -78,7 +78,7 @@ def copy_to_s3(
                 rows = _plan(export, frame, parts)
             finally:
                 # Reports that an earlier run's commit was completed, even if this run fails.
-                prefix, preflight = prepared.result()
+                prefix, preflight = preparing.result()
                 if preflight.finished is not None:
                     monitor.note_recovered(preflight.finished)
             export.check_kept_partitions(preflight)
@@ -89,19 +89,19 @@ def copy_to_s3(
                 else:
                     result = run.upload_and_commit()
                     with suppress(RuntimeError):  # Python is exiting; the next run cleans up
-                        cleaning += map(beside.submit, run.clean_ups())
-        for work in cleaning:
-            work.exception()  # waits, and ignores failures, as the export is visible
-    lent.result().give_back()
+                        cleaning_up += map(pool.submit, run.clean_ups())
+        for future in cleaning_up:
+            future.exception()  # waits, and ignores failures, as the export is visible
+    opening.result().give_back()
     return result
 
 
-def _open_store(connection: AwsConnection, text: str, located: Future[S3Location]) -> LentStore:
-    """The location's store, opened early if the text names the bucket: evaluation takes time."""
-    likely = likely_bucket(text)
-    lent = lent_store(connection, likely) if likely is not None else None
-    location = located.result()
-    if lent is None or likely != replace(location, prefix=""):
+def _open_store(connection: AwsConnection, text: str, locating: Future[S3Location]) -> LentStore:
+    """Opens the location's store; if `text` names the bucket, before the text is evaluated."""
+    likely_location = likely_bucket(text)
+    lent = lent_store(connection, likely_location) if likely_location is not None else None
+    location = locating.result()
+    if lent is None or likely_location != replace(location, prefix=""):
         lent = lent_store(connection, location)
     return lent
 
@@ -113,8 +113,8 @@ def _plan(export: Export, frame: DataFrame, parts: int) -> PlannedRows:
         raise _with_remains(export, exc, None, cancelled=False) from exc
 
 
-def _prepare(export: Export, lent: Future[LentStore]) -> tuple[Prefix, Preflight]:
-    prefix = Prefix(lent.result().store, export.location, export.options.properties.for_notes())
+def _prepare(export: Export, opening: Future[LentStore]) -> tuple[Prefix, Preflight]:
+    prefix = Prefix(opening.result().store, export.location, export.options.properties.for_notes())
     return prefix, prepare(prefix, export.options)
 
 
@@ -140,23 +140,23 @@ class ExportRun:
             self._note_committed(self.files, self.export.as_of)
             raise CopyError(f"{self.export.node}: {exc}") from exc
         except BaseException as exc:
-            left = None
+            remains = None
             # If leftovers remain, the next run may need the uploads to finish the commit.
             if not (isinstance(exc, CommitError) and exc.leftovers):
-                left = _clean_up(self.prefix, self.preflight.reaper, self.files)
-            raise _with_remains(self.export, exc, left, self.monitor.is_cancelled) from exc
+                remains = _clean_up(self.prefix, self.preflight.reaper, self.files)
+            raise _with_remains(self.export, exc, remains, self.monitor.is_cancelled) from exc
         return self._note_committed(self.files, self.export.as_of)
 
     def clean_ups(self) -> Iterator[Callable[[], object]]:
-        """The work after the commit: frees the location, and aborts uploads of lost task attempts.
-        If it fails, the next run does it."""
+        """Functions to call after the commit: one frees the location, one aborts uploads of lost
+        task attempts. If they fail, the next run does the same."""
         if self.commit is not None:
             yield self.commit.release
             speculative = speculates(self.rows.ordered)
             yield partial(self.preflight.reaper.abort_after_commit, speculative=speculative)
 
     def compare_with(self, existing: Existing) -> CopyResult:
-        """Returns the result of an earlier run; raises if this run would write other files."""
+        """The existing export's result; raises LocationError if this run's files would differ."""
         uploads = self._uploads(dry=True)
         uploads.check()
         require_same_files(self.prefix, existing, uploads.files)
@@ -197,12 +197,12 @@ class ExportRun:
         )
         with self.commit as commit:
             commit.claim()
-            # Aborts uploads of lost task attempts; failures are not reported. Only after the
-            # claim: else two runs could abort each other's uploads, and both would fail.
-            with ThreadPoolExecutor(1) as beside:
-                stale = beside.submit(preflight.reaper.abort_stale, keep)
+            # Aborts uploads of lost task attempts, without reporting failures. Not before the
+            # claim: two runs could abort each other's uploads, and both would fail.
+            with ThreadPoolExecutor(1) as pool:
+                aborting = pool.submit(preflight.reaper.abort_stale, keep)
                 commit.complete()
-            stale.result()
+            aborting.result()
             commit.finish()
 
     def _note_committed(self, files: list[PendingFile], as_of: int) -> CopyResult:
@@ -228,28 +228,28 @@ def _clean_up(prefix: Prefix, reaper: UploadReaper, files: list[PendingFile]) ->
 
 
 def _with_remains(
-    export: Export, exc: BaseException, left: str | None, cancelled: bool
+    export: Export, exc: BaseException, remains: str | None, cancelled: bool
 ) -> BaseException:
     """The failure as a CopyError that says what is left in S3; interrupts stay unchanged."""
     if not isinstance(exc, Exception):
         return exc
     # After Ctrl-C, failures of the commit and of executors are still shown.
-    stopped = cancelled and not isinstance(exc, CommitError) and executor_error(exc) is None
-    ended = "was cancelled" if stopped else f"failed: {explain(exc)}"
+    was_stopped = cancelled and not isinstance(exc, CommitError) and executor_error(exc) is None
+    ended = "was cancelled" if was_stopped else f"failed: {explain(exc)}"
     text = f"{export.node}: the export to {export.location.uri} {ended}"
     if isinstance(exc, CommitError) and exc.leftovers:
-        then = (
+        instruction = (
             "Remove nothing: the next run to this location puts in order what is left (where each "
             "run has a location of its own, set location to this one for a run):"
         )
-        return CopyError(followed_by(text, then + bulleted(exc.leftovers)))
-    sentences = [] if left is None else [left]
+        return CopyError(followed_by(text, instruction + bulleted(exc.leftovers)))
+    sentences = [] if remains is None else [remains]
     if isinstance(exc, CommitError) and exc.unproven:
         sentences.append(
             "No manifest names any file of this export; but objects of such names stay, as their "
             "ETags do not tell that this run has written them. Remove each that nothing else has "
             f"written:{bulleted(exc.unproven)}"
         )
-    elif left is None:
+    elif remains is None:
         sentences.append("Nothing of this export is visible, and no upload is left open")
     return CopyError(reduce(followed_by, sentences, text))

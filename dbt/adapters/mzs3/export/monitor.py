@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dbt.adapters.mzs3.upload.pending import PendingFile
     from dbt.adapters.mzs3.upload.spec import OpenUpload
 
-_BEGINS_AGAIN: Mapping[RestartReason, str] = {
+_RESTART_TEXTS: Mapping[RestartReason, str] = {
     "wide rows": f"with batches for wide rows: one has more than {bytes_text(WIDEST)}",
     "equal hashes": "sorted by all columns: different rows have the same hash",
     # Recomputed rows may differ from those that are in files already.
@@ -37,7 +37,7 @@ _BEGINS_AGAIN: Mapping[RestartReason, str] = {
 
 
 class ResumedParts(NamedTuple):
-    """How many upload parts of `of_parts` were reused from an earlier run, and their bytes."""
+    """The upload parts of an earlier run that were reused, among `of_parts`, and their bytes."""
 
     parts: int
     of_parts: int
@@ -61,11 +61,11 @@ def count_resumed_parts(
 
 @dataclass(frozen=True)
 class RunContext:
-    """Where an export is reported, and as which model.
+    """Where an export is reported, and under which name.
 
-    `schema` has the history and the view of running exports; both are left out if it is None.
-    `tell` is called with each event, from more than one thread. `scrub` removes secrets from the
-    text of an error.
+    `schema` has the history and the view of running exports; neither is written if it is None.
+    `tell` is called with each event, by several threads. `scrub` removes secrets from the text of
+    an error.
     """
 
     schema: str | None = None
@@ -114,17 +114,17 @@ class RunMonitor:
         self._tell("started", text, {"parts": self._parts, "as_of": self._export.as_of}, "debug")
         if schema := self._context.schema:
             # The history is opened while the query is planned.
-            opening = background_thread(self._open_history, schema, name=TABLE)
+            thread = background_thread(self._open_history, schema, name=TABLE)
             try:
-                opening.start()
+                thread.start()
             except RuntimeError:  # no thread can be started
                 self._open_history(schema)
             else:
-                self._opening = opening
+                self._opening = thread
             self._running = RunningEntry(
                 RunningView(self._spark, schema),
                 Snapshot("running", parts=self._parts),
-                self._warn_unseen,
+                self._warn_of_view,
                 model=self._export.node,
                 location=self._uri,
                 invocation_id=self._context.invocation_id,
@@ -140,14 +140,14 @@ class RunMonitor:
         if self._opening is not None:
             self._opening.join()
 
-    def _warn_unseen(self, exc: Exception) -> None:
-        if not self.is_cancelled:  # a cancellation also interrupts queries on the view
+    def _warn_of_view(self, exc: Exception) -> None:
+        if not self.is_cancelled:  # a cancellation also interrupts the view's queries
             self._warn("can't be seen", VIEW, exc)
 
     def progress(self) -> Progress:
         """Returns a context manager that reports progress every few seconds.
 
-        Waits until the history is open, as an interrupt in the block would also stop opening it.
+        First waits until the history is open: an interrupt in the block would stop opening it.
         """
         self._wait_for_history()
         spark = self._spark
@@ -165,9 +165,9 @@ class RunMonitor:
             self._context.tell(copy_warning(**self._about, warning=warning))
 
     def begin_again(self, reason: RestartReason) -> None:
-        """Reports that the query runs once more; raises as `stop_if_cancelled` does."""
+        """Reports that the query runs once more. Raises CopyError if the run was cancelled."""
         self.stop_if_cancelled()
-        text = f"{self._copy} begins again, {_BEGINS_AGAIN[reason]}"
+        text = f"{self._copy} begins again, {_RESTART_TEXTS[reason]}"
         self._tell("begins_again", text, {"reason": reason, "limit": WIDEST})
 
     def note_recovered(self, finished: str) -> None:
@@ -186,7 +186,7 @@ class RunMonitor:
         self._tell("resumed", text, {**ResumedParts(0, 0, 0)._asdict(), "finished": True})
 
     def note_committed(self, result: CopyResult) -> CopyResult:
-        """Records the result, which is reported even if the run fails later; returns it."""
+        """Records and returns the result, which is reported even if the run fails later."""
         self._result = result
         return result
 
@@ -201,7 +201,7 @@ class RunMonitor:
         """Reports how the run ended, and adds its row to the history."""
         elapsed, result, export = self._elapsed(), self._result, self._export
         error = self._context.scrub(str(failure)) if failure else ""
-        made: dict[str, int | None] = dict.fromkeys(("rows", "bytes", "files"))
+        totals: dict[str, int | None] = dict.fromkeys(("rows", "bytes", "files"))
         fields: dict[str, FieldValue] = {"error": error, "elapsed": elapsed}
         if result is not None:
             status = "rows"
@@ -209,8 +209,8 @@ class RunMonitor:
                 f"{grouped(result.rows, 'row')}, {grouped(result.files, 'file')}, "
                 f"{bytes_text(result.bytes)} in {self._uri}, {duration_text(elapsed)}"
             )
-            made = {"rows": result.rows, "bytes": result.bytes, "files": result.files}
-            fields = {"manifest": result.manifest, **made, "elapsed": elapsed}
+            totals = {"rows": result.rows, "bytes": result.bytes, "files": result.files}
+            fields = {"manifest": result.manifest, **totals, "elapsed": elapsed}
             self._tell("committed", text, fields)
         elif self.is_cancelled or not isinstance(failure, Exception):
             status = "cancelled"
@@ -231,7 +231,7 @@ class RunMonitor:
                     started=self._started,
                     ended=self._started + timedelta(seconds=elapsed),
                     status=status,
-                    **made,
+                    **totals,
                     error=error,
                     invocation_id=self._context.invocation_id,
                     format=export.options.format.name,
@@ -246,7 +246,7 @@ class RunMonitor:
 
     @contextlib.contextmanager
     def _warning(self, failed: str) -> Iterator[None]:
-        """Reports any failure of the block, which records the run, as a warning."""
+        """Reports any failure of the block as a warning; the block records the run."""
         try:
             yield
         except Exception as exc:  # noqa: BLE001 - the export does not depend on it

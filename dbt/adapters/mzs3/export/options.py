@@ -18,12 +18,12 @@ from dbt.adapters.mzs3.upload.folders import escape_folder
 from dbt.adapters.mzs3.upload.names import number_of
 
 OnExisting = Literal["fail", "overwrite", "resume"]
-_OF_PARTS = ("parts", "partition_by")
+_PART_KEYS = ("parts", "partition_by")
 
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """The options of a model, checked."""
+    """The checked options of a `copy_to_s3` model."""
 
     location: str = option(text, blank="")
     """`s3://bucket/prefix`, or a SQL expression for one. `mz_now()` is the
@@ -44,16 +44,16 @@ class CopyOptions:
     properties: ObjectProperties = group(ObjectProperties)
 
     def as_config(self) -> dict[str, Any]:
-        """The options as in a model's config, without unused ones and the object properties."""
-        unused = ("single_file",) if self.single_file is None else (*_OF_PARTS, "max_file_size")
+        """The options as users write them, without object properties and those of no effect."""
+        unused = ("single_file",) if self.single_file is None else (*_PART_KEYS, "max_file_size")
         unrecorded = {*unused, *options_of(ObjectProperties)}
-        found = {key: value for key, value in as_config(self).items() if key not in unrecorded}
-        # Moves these after `on_existing`: the order of existing manifests.
-        own = [key for key in options_of(type(self.format)) if key != "compression"]
-        for key in (*_OF_PARTS, "single_file", *own):
-            if key in found:
-                found[key] = found.pop(key)
-        return found
+        config = {key: value for key, value in as_config(self).items() if key not in unrecorded}
+        # These come after `on_existing`, as in the manifests of earlier versions.
+        format_keys = [key for key in options_of(type(self.format)) if key != "compression"]
+        for key in (*_PART_KEYS, "single_file", *format_keys):
+            if key in config:
+                config[key] = config.pop(key)
+        return config
 
     def problems(self, given: Mapping[str, Any]) -> Iterator[str]:
         """The problems of the location and the names, and options that contradict each other."""
@@ -64,20 +64,20 @@ class CopyOptions:
                     f"single_file can't be {self.single_file!r}: files of parts have such names; "
                     "choose another one"
                 )
-            for key in (*_OF_PARTS, "max_file_size"):
+            for key in (*_PART_KEYS, "max_file_size"):
                 if key in given:
                     yield (
                         f"{key} contradicts single_file, which is one file; leave out one of them"
                     )
-        twice = sorted({n for n in self.partition_by if self.partition_by.count(n) > 1})
-        if twice:
-            yield f"partition_by names {', '.join(twice)} twice; leave one of them"
+        repeated = sorted({n for n in self.partition_by if self.partition_by.count(n) > 1})
+        if repeated:
+            yield f"partition_by names {', '.join(repeated)} twice; leave one of them"
 
 
 def parse_options(
     node: str, config: Mapping[str, Any], connections: Collection[str]
 ) -> CopyOptions:
-    """Parses the options in a model's config; ignores keys that other parts of dbt read.
+    """Parses the options in a model's config, apart from the IGNORED keys, which are dbt's.
 
     Raises ConfigError with every unknown, wrong and contradicting option at once.
     """
@@ -92,14 +92,14 @@ def parse_options(
 
 def reader_warnings(options: CopyOptions) -> Iterator[str]:
     """A warning for each name that some readers of the location ignore or misread."""
-    effects = {f"partition_by has {name}": _on_folders(name) for name in options.partition_by}
-    effects[f"single_file is {options.single_file}"] = _on_file(options.single_file or "")
+    effects = {f"partition_by has {name}": _folder_effects(name) for name in options.partition_by}
+    effects[f"single_file is {options.single_file}"] = _file_effects(options.single_file or "")
     for subject, texts in effects.items():
         if text := ", and ".join(texts):
             yield f"{subject}: {text}; choose another name, or readers that take this one"
 
 
-def _on_folders(column: str) -> Iterator[str]:
+def _folder_effects(column: str) -> Iterator[str]:
     if column.startswith(("_", ".")):
         readers = "pyarrow passes" if column[0] == "_" else "Spark, Hive and pyarrow pass"
         yield (
@@ -110,7 +110,7 @@ def _on_folders(column: str) -> Iterator[str]:
         yield f"DuckDB shows the column as folders have it, {escape_folder(column)}"
 
 
-def _on_file(name: str) -> Iterator[str]:
+def _file_effects(name: str) -> Iterator[str]:
     if name.startswith("."):
         yield (
             "readers of the location, such as Spark and pyarrow, pass over names that begin with "

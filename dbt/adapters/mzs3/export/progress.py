@@ -1,4 +1,4 @@
-"""The progress of an export, which a thread receives from workers, and reports."""
+"""Reports the progress of an export, which a thread receives from the workers."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def background_thread(
 class Progress:
     """Reports the progress of an export every EVERY_S seconds while its `with` block runs.
 
-    `address` is the result of `engine.driver_address`. Workers report to `target`; if it is None,
-    they can't reach this process, and progress is `tasks`: how many tasks Spark has run, and how
-    many there are. No method raises; the end of the block stops the thread.
+    `address` is the result of `engine.driver_address`. Workers send messages to `target`; if it is
+    None, they can't reach this process. Progress is then the result of `tasks`: how many tasks
+    Spark has run, and how many there are. No method raises; the end of the block ends the thread.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Progress:
         self.target: ProgressTarget | None = None
 
     def note_committing(self) -> None:
-        """Reports the phase `committing` from now on: all files are uploaded."""
+        """Sets the phase to `committing`: all files are uploaded."""
         self._committing = True
 
     def begin_again(self) -> None:
@@ -72,14 +72,14 @@ class Progress:
             listener = self._listen()
             if listener is not None:
                 selector.register(listener, selectors.EVENT_READ, listener)
-            wake, woken = map(self._open.enter_context, socket.socketpair())
-            selector.register(woken, selectors.EVENT_READ, None)
+            sender, receiver = map(self._open.enter_context, socket.socketpair())
+            selector.register(receiver, selectors.EVENT_READ, None)
             thread = background_thread(self._run, selector, name="progress")
             thread.start()
-            # At exit, callbacks run in reverse order: the byte ends the thread, which is joined
-            # then. Closing the socket would not do: a forked process may keep it open.
+            # At exit, callbacks run in reverse order: a byte ends the thread, then it is joined.
+            # Closing the socket would not end it, as a forked process may keep the socket open.
             self._open.callback(thread.join)
-            self._open.callback(wake.send, b".")
+            self._open.callback(sender.send, b".")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,22 +103,22 @@ class Progress:
         return listener
 
     def _run(self, selector: selectors.BaseSelector) -> None:
-        due = time.monotonic() + EVERY_S
+        next_report = time.monotonic() + EVERY_S
         while True:
-            for key, _ in selector.select(max(0.0, due - time.monotonic())):
+            for key, _ in selector.select(max(0.0, next_report - time.monotonic())):
                 if key.data is None:
                     return
                 with contextlib.suppress(OSError):
                     self._totals.accept(key.data.recv(_MAX_DATAGRAM))
-            if time.monotonic() >= due:
-                seen = self._totals.snapshot() if self.target else self._by_tasks()
+            if time.monotonic() >= next_report:
+                progress = self._totals.snapshot() if self.target else self._task_counts()
                 if self._committing:
-                    seen = replace(seen, phase="committing")
+                    progress = replace(progress, phase="committing")
                 with contextlib.suppress(Exception):
-                    self._tell(seen)
-                due = time.monotonic() + EVERY_S
+                    self._tell(progress)
+                next_report = time.monotonic() + EVERY_S
 
-    def _by_tasks(self) -> Snapshot:
+    def _task_counts(self) -> Snapshot:
         done, tasks = self._tasks() or (None, None)
         return Snapshot("running", parts=self._totals.parts, tasks_done=done, tasks=tasks)
 
@@ -127,7 +127,7 @@ class Progress:
 class Snapshot:
     """The progress at a moment; only counts of tasks if workers can't reach the driver.
 
-    `phase` is `computing` until a part reports, `writing` until the last file is uploaded, then
+    `phase` is `computing` until the first report, `writing` until the last file is uploaded, then
     `committing`; `running` if there are only counts of tasks. Parts without rows do not report.
     `bytes_per_second` is the mean since the first report.
     """
@@ -172,16 +172,16 @@ class _Part:
 
 
 class ProgressTotals:
-    """The latest message about each part; other datagrams are ignored."""
+    """Adds up the latest message about each part; ignores datagrams that are no messages."""
 
     def __init__(self, token: str, parts: int) -> None:
         self.token = token
         self.parts = parts
-        self._began: float | None = None
+        self._first_report_at: float | None = None
         self._latest: dict[int, _Part] = {}
 
     def accept(self, datagram: bytes) -> None:
-        """Records a worker's message; it replaces earlier ones, also of other task attempts."""
+        """Records a worker's message about a part, instead of earlier ones of any task attempt."""
         if self.token.encode() not in datagram:  # a cheap test, before parsing the JSON
             return
         try:
@@ -197,28 +197,28 @@ class ProgressTotals:
             return
         if part >= self.parts:
             return
-        before = self._latest.get(part)
-        # Datagrams may arrive in another order; within a task attempt, counts only grow.
-        same = before is not None and before.attempt == latest.attempt
-        if before and same and (before.done or before.rows > latest.rows):
+        previous = self._latest.get(part)
+        # Datagrams may arrive out of order; within a task attempt, counts only grow.
+        is_same = previous is not None and previous.attempt == latest.attempt
+        if previous and is_same and (previous.done or previous.rows > latest.rows):
             return
         self._latest[part] = latest
-        if self._began is None:
-            self._began = time.monotonic()
+        if self._first_report_at is None:
+            self._first_report_at = time.monotonic()
 
     def begin_again(self) -> None:
-        """Forgets all messages, as all parts are written again; thread-safe.
+        """Discards all messages, as all parts are written again; thread-safe.
 
         Late messages of the earlier tasks are counted until their part reports again.
         """
         self._latest = {}  # not `clear()`: another thread may be reading it
-        self._began = None
+        self._first_report_at = None
 
     def snapshot(self) -> Snapshot:
         """The totals so far."""
-        parts, began = self._latest.values(), self._began
+        parts, start = self._latest.values(), self._first_report_at
         size = sum(part.bytes for part in parts)
-        seconds = 0.0 if began is None else time.monotonic() - began
+        seconds = 0.0 if start is None else time.monotonic() - start
         return Snapshot(
             phase="writing" if parts else "computing",
             parts_done=sum(part.done for part in parts),
