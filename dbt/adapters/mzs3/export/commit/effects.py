@@ -44,13 +44,13 @@ class Effects:
         self.unproven: tuple[str, ...] = ()
         """The keys of objects that `delete_visible` keeps, as they may be another writer's."""
         self.refusal: str | None = None
-        """Why an upload can't be completed, now or later; for users."""
-        self._refused_key: str | None = None  # the key that `refusal` names, if taken
+        """For users: why an upload can never be completed."""
+        self._refused_key: str | None = None  # its key, if another object has it
         self.known = KnownEtags(prefix.store.traits, pending.in_place)
         self._taken_keys: set[str] = set()
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
-        """The keys, by default of all files, relative to the location."""
+        """The keys relative to the location; by default, those of all files."""
         keys = (file.key for file in self.pending.files) if keys is None else keys
         return [key.removeprefix(self._prefix.location.prefix) for key in keys]
 
@@ -68,7 +68,7 @@ class Effects:
     def require_free(self) -> None:
         """Raises LocationError if there is an object with the name of one of the files.
 
-        Called before the claim, without which nobody completes uploads: the object is not ours.
+        Called before the claim. Until then, no run completes our uploads: the object is not ours.
         """
         if self.pending.in_place is not None:
             return
@@ -79,11 +79,11 @@ class Effects:
                 raise TakenError(self._prefix, found.key)
 
     def can_still_be_visible(self) -> bool:
-        """Whether the manifest has not changed since the run began."""
+        """Whether the manifest has not changed since the run began, so ours can replace it."""
         return self._prefix.etag(self._prefix.key(MANIFEST)) == self.pending.replaces
 
     def complete_all(self) -> bool:
-        """Completes the uploads in parallel; False if any is gone. Raises as `complete` does."""
+        """Completes all uploads in parallel, as `complete` does; returns False if any is gone."""
         return all(map_concurrently(self.pending.files, self._complete))
 
     def _complete(self, file: PendingFile) -> bool:
@@ -95,20 +95,20 @@ class Effects:
 
     @property
     def has_completed_all(self) -> bool:
-        """Whether this run has received the ETag of each completed upload from S3."""
+        """Whether this run has completed each upload, and has received the ETag of the object."""
         return all(file.key in self.known.by_key for file in self.pending.files)
 
     def complete_or_abort_all(self) -> bool:
-        """For another run's commit: completes uploads, or aborts those that S3 refuses to
-        complete. Returns whether all files are there."""
+        """While another run may do the same: completes the uploads, or aborts those that S3
+        refuses to complete. Returns whether all files are there."""
         return all(map_concurrently(self.pending.files, self._complete_or_abort))
 
     def _complete_or_abort(self, file: PendingFile) -> bool:
         """Completes the upload, or aborts it; returns whether the file is there.
 
-        An upload that S3 refuses to complete is aborted, or no later run could use the location.
-        But another run may have completed it, and be about to write the manifest. An upload whose
-        file name is taken by another object stays open: that shows both runs whose the object is.
+        If S3 refuses to complete an upload that no other run has completed, it is aborted: left
+        open, it would keep later runs from using the location. If another object has the file's
+        name, the upload stays open: that proves to all runs that the object is not the file.
         """
         try:
             return self._complete(file)
@@ -117,8 +117,8 @@ class Effects:
             return False
         except StoreError as exc:
             # Of the requests in `_complete`, only this one changes the upload; the others read.
-            is_of_upload = exc.operation == "CompleteMultipartUpload"
-            if not is_of_upload or not exc.is_certain_refusal:
+            is_completion = exc.operation == "CompleteMultipartUpload"
+            if not is_completion or not exc.is_certain_refusal:
                 raise
             doing = f"completing the upload of {self._prefix.uri_of(file.key)}"
             self.refusal, self._refused_key = describe(exc, doing, self._prefix.permissions), None
@@ -145,10 +145,10 @@ class Effects:
         return manifest.get("run_id") == mine or mine in named_files(manifest).values()
 
     def write_manifest(self) -> bool:
-        """Writes the manifest, on condition that the one that it replaces has not changed.
+        """Makes the export visible: writes the manifest, if the one to replace has not changed.
 
-        This makes the export visible. Returns False if the location has another manifest: this run
-        was taken for dead, and another run finished its commit.
+        Returns False if the location has another manifest. Then this run was taken for dead, and
+        another run finished its commit.
         """
         body, before = to_json(self.pending.manifest), self.pending.replaces
         write = partial(self._prefix.write, MANIFEST, body)
@@ -160,7 +160,7 @@ class Effects:
             if self._is_of_this(content):
                 return True
             if etag == before:
-                raise  # another request was in progress, but the manifest has not changed
+                raise  # the manifest has not changed: the write conflicted with another request
             return False
         return True
 
@@ -193,26 +193,26 @@ class Effects:
     def abort(self, *, but_taken: bool = False) -> list[str]:
         """Aborts all uploads; returns a line for each that could not be aborted.
 
-        With `but_taken`, uploads whose file name is taken by another object stay open: the open
-        upload shows other runs that the object is not its file.
+        With `but_taken`, an upload stays open if another object has its file's name: the open
+        upload proves to other runs that the object is not the file.
         """
         files = [f for f in self.pending.files if not (but_taken and f.key in self._taken_keys)]
         return abort_all(self._prefix, [(f.key, f.upload_id) for f in files])
 
     def delete_visible(self) -> list[str]:
-        """Deletes the objects that this commit's uploads became, where their ETag proves it;
-        returns a line for each that could not be deleted."""
+        """Deletes the commit's completed files, if their ETags prove what they are; returns a line
+        for each that could not be deleted."""
         try:
             # A run that began at the same time may have committed files of the same names.
             named = self._visible_keys()
             files = {file.key: file for file in self.pending.files if file.key not in named}
-            visible = [found for found in self._prefix.objects() if found.key in files]
+            objects = [found for found in self._prefix.objects() if found.key in files]
         except StoreError as exc:
             doing = f"reading {self._prefix.uri}"
             return [describe(exc, doing, "s3:ListBucket and s3:GetObject")]
-        visible = [found for found in visible if found.size == files[found.key].bytes]
-        ours = [found.key for found in visible if is_file(found, files[found.key], self.known)]
-        self.unproven = tuple(found.key for found in visible if found.key not in ours)
+        objects = [found for found in objects if found.size == files[found.key].bytes]
+        ours = [found.key for found in objects if is_file(found, files[found.key], self.known)]
+        self.unproven = tuple(found.key for found in objects if found.key not in ours)
         return delete_all(self._prefix, ours)
 
     def unproven_beside(self, exc: BaseException) -> list[str]:
@@ -221,7 +221,7 @@ class Effects:
         return [self._prefix.uri_of(key) for key in self.unproven if key != named]
 
     def overtaken_text(self) -> str:
-        """The error text if another run has committed to the location first."""
+        """The text of the error if another run has committed to the location first."""
         return (
             f"another run has committed an export to {self._prefix.uri} since this one began, or "
             "something has removed the manifest; what is there stays. Give each model a location "

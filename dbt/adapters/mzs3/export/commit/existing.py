@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.store.store import KEYS_PER_PAGE, ListedObject
 from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
-# The options that a reader of the files has to know.
+# The options that readers of the files have to know.
 _READING = (
     "format",
     "partition_by",
@@ -27,17 +27,17 @@ _READING = (
 
 @dataclass(frozen=True)
 class Existing:
-    """The export that a location's manifest describes; `etag` is that of the manifest object."""
+    """The export at a location: its manifest, the ETag of that, and the prefix in the bucket."""
 
     etag: str
     manifest: Mapping[str, Any]
     prefix: str
 
     def used(self, before: UsedNames) -> UsedNames:
-        """The names that no new file may have: those in `before`, and the numbered files here."""
+        """The used names in `before`, and the numbers of this export's files."""
         number = max(before.next_number, int(self.manifest.get("next_number", 1)))
-        numbers = UsedNames(number).with_names(self.entries).next_number
-        return UsedNames(numbers, before.retired)
+        next_number = UsedNames(number).with_names(self.entries).next_number
+        return UsedNames(next_number, before.retired)
 
     @property
     def entries(self) -> dict[str, Mapping[str, Any]]:
@@ -47,7 +47,7 @@ class Existing:
 
 
 def read_existing(prefix: Prefix) -> Existing | None:
-    """The export at the location, or None. Raises S3Error, or LocationError if it is not ours."""
+    """The export at a location, or None. Raises LocationError if it is not ours, and S3Error."""
     key = prefix.key(MANIFEST)
     with explained(f"reading {prefix.uri_of(key)}", "s3:ListBucket and s3:GetObject"):
         found = prefix.find(key)
@@ -70,7 +70,7 @@ def read_existing(prefix: Prefix) -> Existing | None:
 
 
 def require_empty(prefix: Prefix, *, ignoring: Collection[str] = ()) -> None:
-    """Raises LocationError for any object but folder markers, probes, and the `ignoring` keys."""
+    """Raises LocationError for any object that is no folder marker, probe or key in `ignoring`."""
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         others = (
             found.key
@@ -124,7 +124,7 @@ def unlisted_objects(
 def require_same_reading(
     existing: Existing, options: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> None:
-    """Raises LocationError if existing files, and new ones like this, are not one table."""
+    """Raises LocationError if new files like this can't be read as one table with the old ones."""
     old = existing.manifest
     differ = [key for key in _READING if old["options"].get(key) != options.get(key)]
     if old["schema"] != schema:
@@ -140,12 +140,12 @@ def require_same_files(prefix: Prefix, existing: Existing, files: Sequence[Pendi
     """Raises LocationError unless the existing export has exactly these files."""
     start = prefix.location.prefix
     wanted = {f.key.removeprefix(start): (f.bytes, f.rows, f.sha256) for f in files}
-    there = {
+    actual = {
         name: tuple(entry["meta"][key] for key in ("content_length", "record_count", "sha256"))
         for name, entry in existing.entries.items()
     }
-    names = {*wanted, *there}
-    differ = sorted(name for name in names if wanted.get(name) != there.get(name))
+    names = {*wanted, *actual}
+    differ = sorted(name for name in names if wanted.get(name) != actual.get(name))
     if differ:
         raise LocationError(
             f"{prefix.uri} holds a finished export, and this run gives another one: "
@@ -158,7 +158,7 @@ def require_same_files(prefix: Prefix, existing: Existing, files: Sequence[Pendi
 def plan_replacement(
     existing: Existing | None, files: Sequence[PendingFile], *, keeps_partitions: bool
 ) -> tuple[list[Mapping[str, Any]], list[str], bool]:
-    """Returns old entries of the manifest to keep, names of old files to delete, and `in_place`.
+    """The manifest entries to keep, the names of old files to delete, and `in_place`.
 
     With `keeps_partitions`, partitions without new rows are kept. `in_place`: the one new file
     replaces an old file of the same name. Raises CopyError if one of several new files has the

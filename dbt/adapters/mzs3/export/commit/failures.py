@@ -9,7 +9,7 @@ from dbt.adapters.mzs3.store.failures import PermissionDeniedError, StoreError, 
 
 
 class UnansweredError(Exception):
-    """No response came to a change of the intent, and `cause` prevents reading what is there."""
+    """Whether the intent was changed is unknown: reading it, to find out, failed with `cause`."""
 
     def __init__(self, cause: Exception) -> None:
         self.cause = cause
@@ -19,7 +19,7 @@ class UnansweredError(Exception):
 class CommitError(CopyError):
     """A commit failed; `leftovers` are lines about what the next run will finish or remove.
 
-    `unproven` are the URIs of objects that have names of its files, but may be another writer's.
+    `unproven` are the URIs of objects with names of its files that may be another writer's.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class StaleFilesError(CopyError):
 
 
 def is_denied(exc: Exception) -> bool:
-    """Whether a permission is missing: for the change, or to read whether it was made."""
+    """Whether a permission is missing: to change the intent, or to read it after the change."""
     cause = exc.cause if isinstance(exc, UnansweredError) else exc
     return isinstance(cause, PermissionDeniedError)
 

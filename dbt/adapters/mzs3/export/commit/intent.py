@@ -38,8 +38,8 @@ _ETAG_OF_NONE = '"0"'
 class PendingExport:
     """All data of a commit, so that any run can finish it.
 
-    `replaces` is the ETag of the manifest that `manifest` replaces, or None; `stale` are the keys
-    that only the old manifest names. If the one new file replaces an old file of the same name,
+    `replaces` is the ETag of the old manifest, or None; `stale` are the keys that only the old
+    manifest names. If there is one new file, which replaces an old file of the same name,
     `in_place` is the ETag of the old file.
     """
 
@@ -54,9 +54,9 @@ class PendingExport:
 class CommitIntent:
     """One version of `_committing.json`.
 
-    `run_id` is the commit's id, `written_by` that of the run that wrote this version, which may be
-    recovering the commit. `shared`: another run has taken over, so that several runs may delete
-    files. `used` are the names of earlier commits' files; only a closed intent has no `pending`.
+    `run_id` is the id of the commit and its run, `written_by` that of the run that wrote this
+    version: the commit's own, or one that recovers it. `shared`: another run has taken over, so
+    that several may delete files. `used` are names of earlier files; `pending` is None if closed.
     """
 
     state: State
@@ -67,7 +67,7 @@ class CommitIntent:
     pending: PendingExport | None = None
 
     def to_json(self) -> bytes:
-        """The content of the object; each version has a different content."""
+        """The content of the object in S3."""
         document = asdict(self)
         document |= document.pop("pending") or {}
         return (json.dumps(document, ensure_ascii=False) + "\n").encode()
@@ -103,9 +103,9 @@ class CommitIntent:
 
 @dataclass(frozen=True)
 class Version:
-    """An intent as it is in S3, with its ETag; `has_md5`: the ETag is the MD5 of its bytes.
+    """An intent as it is in S3, with its ETag. `has_md5`: the ETag is the MD5 of the content.
 
-    If it is, all ETags in this bucket are MD5s, with the encryption of the run that wrote it.
+    Then, other ETags in this bucket are MD5s, too, if the encryption is the same.
     """
 
     intent: CommitIntent
@@ -152,7 +152,8 @@ def read_intent(prefix: Prefix) -> Version | None:
 def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
     """The ids of uploads that a commit may be about to complete; see `upload.reaper.Claimed`.
 
-    If the intent can't be read, but there are uploads to `keep`, it is assumed to be this run's.
+    If the intent can't be read, raises UnknownClaimError; but if there are uploads to `keep`,
+    assumes that the intent is this run's.
     """
     try:
         version = read_intent(prefix)
@@ -170,10 +171,10 @@ def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
 
 
 def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None) -> Version:
-    """Writes the intent, on condition that the object is still `instead_of`, or None: absent.
+    """Writes the intent if the object is still `instead_of`; if that is None, still absent.
 
-    Raises ChangedError if the object was another one, StoreError if the intent was not written,
-    and UnansweredError if that is unknown.
+    Raises ChangedError if the object is another one; after other failures, StoreError if the
+    intent was not written, and UnansweredError if it may have been.
     """
     body = intent.to_json()
     etag = instead_of.etag if instead_of else None
@@ -188,12 +189,12 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
             raise
         try:
             found = prefix.read_version(COMMITTING)
-        except StoreError as second:
-            raise UnansweredError(second) from exc
+        except StoreError as reading_failure:
+            raise UnansweredError(reading_failure) from exc
         if found is not None and found[0] == body:
             return Version.of(intent, *found)
         if not was_refused or (found and instead_of and found[1] == instead_of.etag):
-            raise  # the intent is unchanged: each attempt conflicted with another request
+            raise  # the intent has not changed: each attempt conflicted with another request
         changed = None
         with contextlib.suppress(ValueError):  # something else has written the object
             changed = Version.of(CommitIntent.from_json(found[0]), *found) if found else None
@@ -203,23 +204,23 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
 def probe_comparing(prefix: Prefix, version: Version) -> bool:
     """Tests whether the store supports conditional writes, with two writes that it must refuse.
 
-    They write the intent that is there already. If the store accepts them, the last of two runs
-    gets the location. A certain result is kept for later commits of this process.
+    Both write the content that is there already. On a store that accepts them, the last of two
+    runs that claim the location wins. A certain result is kept for this process.
     """
-    body, answers = version.intent.to_json(), list[StoreError | None]()
+    body, outcomes = version.intent.to_json(), list[StoreError | None]()
     for condition in ({"if_absent": True}, {"if_version": _ETAG_OF_NONE}):
         try:
             prefix.write(COMMITTING, body, **condition)
         except StoreError as exc:
-            answers.append(exc)
+            outcomes.append(exc)
         else:
-            answers.append(None)
-    # If no response comes, or If-Match is denied, assume that the store supports conditions.
-    unknown = any(isinstance(answer, NotSupportedError) for answer in answers)
-    compares = not unknown and None not in answers
+            outcomes.append(None)
+    # If no response came, or If-Match is denied, assume that the store supports conditions.
+    is_unsupported = any(isinstance(outcome, NotSupportedError) for outcome in outcomes)
+    compares = not is_unsupported and None not in outcomes
     # The first write may succeed because another run has removed the intent meanwhile.
-    heedless = answers[1] is None or unknown
-    if heedless or all(isinstance(answer, PreconditionFailedError) for answer in answers):
+    is_refuted = outcomes[1] is None or is_unsupported
+    if is_refuted or all(isinstance(outcome, PreconditionFailedError) for outcome in outcomes):
         note_comparing(prefix, compares)
     return compares
 
@@ -229,8 +230,8 @@ def close_intent(
 ) -> None:
     """Frees the location for the next commit; raises ChangedError or StoreError.
 
-    Deletes the object if no `used` names have to be kept and the store supports conditional
-    deletes (`deletes`), as others could hit a later run's intent. Else writes the state `closed`.
+    Deletes the object if no `used` names have to be kept, and if the store supports conditional
+    deletes (`deletes`): others could delete a later run's intent. Else sets the state to `closed`.
     """
     if deletes and used == NO_NAMES:
         try:

@@ -32,7 +32,7 @@ def to_json(document: Mapping[str, Any]) -> bytes:
 
 
 def parse_manifest(content: bytes | None) -> Mapping[str, Any]:
-    """The manifest in the object's content; empty if there is no object, or no JSON object."""
+    """Parses the content of the manifest; empty if that is None, or not a JSON object."""
     with contextlib.suppress(ValueError):
         parsed = json.loads(content or b"{}")
         return parsed if isinstance(parsed, dict) else {}
@@ -42,7 +42,7 @@ def parse_manifest(content: bytes | None) -> Mapping[str, Any]:
 def named_files(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a parsed manifest's files, each with the id of the commit that wrote it.
 
-    The bucket in its URIs is ignored, as it may be the name of an access point.
+    The bucket in the files' URIs is ignored, as it may be the name of an access point.
     """
     entries = [entry for entry in manifest.get("entries", ()) if isinstance(entry, dict)]
     return {

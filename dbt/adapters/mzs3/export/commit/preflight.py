@@ -39,7 +39,7 @@ from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
 from dbt.adapters.mzs3.upload.reaper import UploadReaper, prove_writing
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload
 
-# How often a recovery is tried, each time after another run has changed the commit.
+# The most attempts at a recovery; each but the first follows a change by another run.
 _RECOVERIES = 20
 
 
@@ -48,8 +48,9 @@ class Preflight:
     """The state of a location that an export may write to.
 
     `existing` is the export to replace, or with `resume` one that is already complete. `finished`
-    is a message if this run has completed an earlier commit. `deletes` and `compares` are for
-    Commit. `reusable` has open uploads by key, those with most parts first.
+    is a message if this run has completed an earlier commit. New files are numbered from
+    `first_number`. `deletes` and `compares` are arguments of Commit. `reusable` has the open
+    uploads that can be continued, by key, those with most parts first.
     """
 
     reaper: UploadReaper
@@ -62,20 +63,18 @@ class Preflight:
 
 
 def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
-    """Recovers a commit that was interrupted, and checks that an export may write here.
-
-    Raises LocationError if the location's content forbids that, S3Error, and CopyError.
-    """
+    """Recovers a commit that was interrupted, and checks that an export may write here. Raises
+    LocationError if the location's content forbids that, S3Error, and CopyError."""
     on_existing, single_file = options.on_existing, options.single_file
     deletes = compares_before_deleting(prefix)
-    before = recover(prefix, deletes=deletes)
+    recovered = recover(prefix, deletes=deletes)
     existing = None
     if on_existing != "fail":
         _require_conditions(prefix, on_existing)
         existing = read_existing(prefix)
-    elif before.finished is not None:
+    elif recovered.finished is not None:
         raise LocationError(
-            f"{before.finished}. This run has exported nothing; export to another location, or "
+            f"{recovered.finished}. This run has exported nothing; export to another location, or "
             "remove that export first"
         )
     if existing is None:
@@ -84,7 +83,7 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
         require_ours(prefix, existing)
         doing = f"deleting below {prefix.uri}, as on_existing: overwrite has to"
         with explained(doing, "s3:DeleteObject"):
-            prefix.delete(prefix.key(probe_name()))  # does not exist: tests the permission
+            prefix.delete(prefix.key(probe_name()))  # no such object: tests the permission
     with prove_writing(prefix) as probe:
         reaper = UploadReaper(
             prefix,
@@ -94,7 +93,7 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
             take_over=on_existing != "fail",
             claimed=claimed_uploads,
         )
-    used = existing.used(before.used) if existing else before.used
+    used = existing.used(recovered.used) if existing else recovered.used
     if single_file is not None and not used.allows([single_file]):
         raise LocationError(
             f"{prefix.uri}{single_file} may still be removed by a run that was taken for dead; "
@@ -105,7 +104,7 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
     return Preflight(
         reaper,
         existing,
-        finished=before.finished,
+        finished=recovered.finished,
         first_number=used.next_number,
         deletes=deletes,
         compares=True if on_existing != "fail" else seen_comparing(prefix),
@@ -114,9 +113,9 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
 
 
 def _require_conditions(prefix: Prefix, on_existing: str) -> None:
-    """Raises LocationError if the store lacks conditional writes: two runs could claim at once."""
-    heeds = store_conditions(prefix)
-    if not (heeds.creates and heeds.replaces):
+    """Raises LocationError for a store without conditional writes: two runs could both claim."""
+    conditions = store_conditions(prefix)
+    if not (conditions.creates and conditions.replaces):
         raise LocationError(
             f"the store of {prefix.uri} does not heed the conditions of writes (If-None-Match, "
             f"If-Match), without which two runs at once could mix their files: on_existing: "
@@ -126,7 +125,7 @@ def _require_conditions(prefix: Prefix, on_existing: str) -> None:
 
 
 def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, list[OpenUpload]]:
-    """The open uploads of interrupted runs, by key, if they have a NOTE_PART."""
+    """The open uploads of interrupted runs that have a NOTE_PART, by key."""
     if reaper.unlisted is not None:
         raise S3Error(
             f"on_existing: resume needs s3:ListBucketMultipartUploads on {prefix.uri}, and a "
@@ -135,7 +134,7 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
         )
 
     def with_parts(upload: tuple[str, str]) -> OpenUpload:
-        """The upload with its parts in S3; without any if it no longer exists."""
+        """The upload with its parts in S3; without parts if it no longer exists."""
         doing = f"listing what is uploaded of {prefix.uri_of(upload[0])}"
         with explained(doing, "s3:ListMultipartUploadParts"):
             try:
@@ -155,21 +154,21 @@ def _reusable(prefix: Prefix, reaper: UploadReaper, probe: str) -> dict[str, lis
 
 @dataclass(frozen=True)
 class Recovered:
-    """The names that earlier runs have used, and a message if a commit was completed just now."""
+    """The names that earlier runs have used, and a message if their commit was just completed."""
 
     used: UsedNames = NO_NAMES
     finished: str | None = None
 
 
 def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
-    """Rolls an interrupted commit at the location, if any, forward if possible, else back.
+    """Ends an interrupted commit, if there is one: rolls it forward if possible, else back.
 
-    Raises CopyError if both fail, S3Error if the location can't be listed, and LocationError if
+    Raises CopyError if that fails, S3Error if the location can't be listed, and LocationError if
     other runs keep committing there.
     """
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
-        there = prefix.find(prefix.key(COMMITTING))
-    if there is None:
+        intent_object = prefix.find(prefix.key(COMMITTING))
+    if intent_object is None:
         return Recovered()
     finished: str | None = None
     for _ in range(_RECOVERIES):

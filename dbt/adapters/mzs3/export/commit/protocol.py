@@ -49,8 +49,8 @@ class Commit:
     the state is `forward`, the end of the block rolls back and raises CommitError, which says what
     is left, or LocationError if another run has claimed or changed the location. If another run
     has set the state to `forward`, the end of the block makes the export visible instead, and does
-    not raise. `deletes`: the store supports conditional deletes; `compares`: conditional writes,
-    None if that is not tested yet.
+    not raise. `deletes` and `compares` say whether the store supports conditional deletes and
+    writes; `compares` is None if that is not tested yet.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class Commit:
         self._deletes = deletes
         self._compares = compares
         self._writer = str(pending.manifest["run_id"])  # `written_by` of our intents
-        self._version: Version | None = None  # the last version that we know, after the claim
+        self._version: Version | None = None  # as last written or read; None before the claim
         self._is_finishing = False  # `finish` has begun, and handles its own failures
 
     @classmethod
     def from_intent(cls, prefix: Prefix, version: Version, *, deletes: bool) -> Commit:
-        """The commit of this intent, which another run has written, for this run to recover."""
+        """The commit of an intent that another run has written, for this run to recover."""
         assert version.intent.pending is not None
         commit = cls(prefix, version.intent.pending, deletes=deletes)
         commit._go_on_from(version)
@@ -100,7 +100,7 @@ class Commit:
         self._effects.require_unchanged()
 
     def complete(self) -> None:
-        """Completes the uploads; if that replaces an old file, the state is `forward` before."""
+        """Completes the uploads; if that replaces an old file, first sets the state `forward`."""
         if self.pending.in_place is not None:
             self._decide_forward()
         if not self._effects.complete_all():
@@ -118,18 +118,18 @@ class Commit:
         self._finish(self._make_visible)
 
     def release(self) -> None:
-        """Frees the location for the next commit; a later run to it would do that, too."""
+        """Frees the location for the next commit; if this fails, the next run does that."""
         if self._version is None:
             return
         used = self._version.intent.used
         if self._version.intent.shared:
             stale = used.with_names(self._effects.names(self.pending.stale))
             used = replace(used, retired=stale.retired)
-        # The manifest also has a next number, but it may be lower than that of a commit that was
-        # rolled back.
+        # The manifest has a next number, too. Only that of a commit that was rolled back may be
+        # higher, and has to be kept.
         if used.next_number <= int(self.pending.manifest.get("next_number", 1)):
             used = replace(used, next_number=1)
-        # If this fails, the intent stays, which does no harm beside its manifest.
+        # If this fails, the intent stays, which does no harm once its manifest is written.
         with contextlib.suppress(Exception):
             close_intent(self._prefix, self._version, self._writer, used, deletes=self._deletes)
 
@@ -170,14 +170,14 @@ class Commit:
         return self._version
 
     def _go_on_from(self, version: Version) -> None:
-        # Only an intent that the run of the files has written has the encryption of the files.
+        # An intent has the same encryption as the files only if the same run has written both.
         writers = {version.intent.run_id, version.intent.written_by}
         is_own = writers == {self.pending.manifest["run_id"]}
         self._effects.known.are_md5s |= is_own and version.has_md5
         self._version = version
 
     def _change(self, state: State, *, shared: bool | None = None) -> None:
-        """Writes the intent with a new state, as nothing else does. Raises as `put_intent`."""
+        """Writes the intent with this state. Raises as `put_intent`."""
         if not self._compares:
             self._require_claimed()
         intent = self._current.intent
@@ -238,20 +238,20 @@ class Commit:
             self._change("forward")
         except (UnansweredError, StoreError) as exc:
             # If-Match needs s3:GetObject. Without it, a run continues if it has received the ETag
-            # of each completed upload; other files may be another run's (docs/commit.md).
+            # of each completed upload; else a file may be another run's (docs/commit.md).
             is_certain = self.pending.replaces is None and self._effects.has_completed_all
             if not (is_denied(exc) and is_certain):
                 raise
 
     def _decide_for_another(self) -> None:
         """Sets the state of another run's commit to `forward` if still possible, else `back`."""
-        whole = self._effects.is_visible()
-        if not whole and self._effects.can_still_be_visible():
-            whole = self.pending.in_place is not None or self._effects.complete_or_abort_all()
-        self._change("forward" if whole else "back", shared=whole)
+        is_whole = self._effects.is_visible()
+        if not is_whole and self._effects.can_still_be_visible():
+            is_whole = self.pending.in_place is not None or self._effects.complete_or_abort_all()
+        self._change("forward" if is_whole else "back", shared=is_whole)
 
     def _roll_back_unless_forward(self, exc: BaseException) -> bool:
-        """After a failure: rolls back, and may raise; True if the state is `forward` instead."""
+        """After a failure: rolls back, and may raise. Returns True if the export goes forward."""
         try:
             if self._find_claim(exc):
                 # The state `forward` stays until it is known that the export can't become visible.
@@ -269,8 +269,8 @@ class Commit:
             may_be = f"{second}; files that this run has completed may be there"
             problems = [may_be] if self._version else []
         leftovers = [*problems, *self._effects.unproven_beside(exc)]
-        tells_all = isinstance(exc, LocationError) and not leftovers
-        if isinstance(exc, Exception) and not tells_all:
+        is_all_told = isinstance(exc, LocationError) and not leftovers
+        if isinstance(exc, Exception) and not is_all_told:
             raise self._failed(exc, problems) from exc
         return False
 
@@ -292,7 +292,7 @@ class Commit:
         return self._version is not None
 
     def _decide_back_unless_forward(self) -> bool:
-        """Sets the state to `back` if no other run has decided; else whether it is `forward`."""
+        """Sets the state to `back` if no other run has decided; returns whether to go forward."""
         if self._effects.is_visible():
             return True
         found: Version | None = self._current
@@ -315,8 +315,8 @@ class Commit:
         state, writer = self._current.intent.state, self._current.intent.written_by
         if state == "back" and writer == self._writer:
             return self._roll_back()
-        theirs = [f"files of this run at {self._prefix.uri}, which another run removes"]
-        return self._effects.abort() + (theirs if state == "back" else [])
+        notes = [f"files of this run at {self._prefix.uri}, which another run removes"]
+        return self._effects.abort() + (notes if state == "back" else [])
 
     def _abort_undecided(self, second: Exception) -> list[str]:
         text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
@@ -337,7 +337,7 @@ class Commit:
     def _require_forward(self) -> None:
         """Raises _LostError unless the state is still `forward`, now that the file is complete.
 
-        As the file replaces one of the same name, it may be that of a run that rolled this back.
+        Else another run may have rolled this commit back, and replaced the file with its own.
         """
         try:
             self._change("forward")
@@ -358,23 +358,23 @@ class Commit:
         self._make_visible()
 
     def _undo_unless_visible(self, exc: Exception) -> None:
-        """After a failure to roll forward: rolls back if safe; raises unless it is visible.
+        """After a failure to go forward: rolls back if safe, and raises, unless it is visible.
 
-        It is safe if nobody can write the manifest later: no run can at all, or no other run has
-        taken over, and S3 has certainly refused our write.
+        Rolling back is safe if no run can write the manifest later: this commit is lost; or no
+        other run has taken over, and S3 has certainly refused our write.
         """
-        mine = not self._current.intent.shared and self.pending.in_place is None
-        left = [f"{self._prefix.uri}{MANIFEST} may not name the new files yet: {_NEXT_RUN}"]
+        is_only_ours = not self._current.intent.shared and self.pending.in_place is None
+        leftovers = [f"{self._prefix.uri}{MANIFEST} may not name the new files yet: {_NEXT_RUN}"]
         is_refused = isinstance(exc, StoreError) and exc.is_certain_refusal
         with contextlib.suppress(Exception):
             if self._effects.is_visible():
                 return
-            if isinstance(exc, _LostError) or (mine and is_refused):
+            if isinstance(exc, _LostError) or (is_only_ours and is_refused):
                 if self._decide_back_unless_forward():
                     self._make_visible_with_another()
                     return
-                left = self._undo()
-        raise self._failed(exc, left) from exc
+                leftovers = self._undo()
+        raise self._failed(exc, leftovers) from exc
 
     # -- going back
 
