@@ -23,8 +23,8 @@ class RecordedRun:
     """A row of the table; times have a time zone, and any text is untrusted.
 
     `status` is `rows`, `error` or `cancelled` (Materialize's design "Copy to S3", CopyResponse).
-    `rows`, `bytes` and `files` are None unless the export was committed. `error` says what failed
-    or was cancelled, or which old files a committed export could not delete.
+    `rows`, `bytes` and `files` are None unless the export was committed. `error` says why it was
+    not, or which old files a committed export could not delete.
     """
 
     model: str

@@ -1,8 +1,8 @@
 """The view of the exports that are running.
 
-Its rows are literals in the view's query, which each export rewrites to change its own row. Unlike
-with a table, readers can't fail because of deleted files, and neither reading nor writing needs
-executors, which may all be busy with an export.
+Its rows are literals in the view's query, which each export replaces to change its own row. Unlike
+a table, it has no files that may be deleted while others read them, and neither reading nor
+writing it needs executors, which may all be busy with an export.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ EVERY_S = 10.0
 """How often an export writes its row; the first time is EVERY_S after its start."""
 DEAD_S = 60.0
 """The view shows an export as dead if its row was not updated for this long."""
-_SHOWN_S = 24 * 3600.0
+_HIDDEN_S = 24 * 3600.0
 """The view does not show rows that were not updated for this long."""
-_REMOVALS = 3
+_REMOVAL_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RunningCopy:
     invocation_id: str
 
     def is_dead_beside(self, later: RunningCopy) -> bool:
-        """Whether this export was dead when `later`, one of the same model, was updated."""
+        """Whether this export is of the same model, and was dead when `later` was updated."""
         silent = later.updated - self.updated
         return self.model == later.model and silent > DEAD_S * 1000
 
@@ -132,14 +132,14 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
         f"{value} AS {quote_identifier(name)}"
         for name, value in {**columns, "state": state}.items()
     )
-    # VALUES needs at least one row: this one, of NULLs, is filtered out by `visible`.
+    # VALUES needs at least one row. If there is none, `visible` filters a row of NULLs.
     rows = [
         {**vars(copy), **vars(copy.progress)}
         for copy in sorted(copies, key=attrgetter("started", "run"))
     ] or [dict.fromkeys(_COLUMNS)]
     values = ", ".join(f"({', '.join(_literal(row[name]) for name in _COLUMNS)})" for row in rows)
     names = ", ".join(map(quote_identifier, _COLUMNS))
-    visible = f"`run` IS NOT NULL AND {silent} <= {int(_SHOWN_S * 1000)}"
+    visible = f"`run` IS NOT NULL AND {silent} <= {int(_HIDDEN_S * 1000)}"
     return f"SELECT {selected} FROM VALUES {values} AS copies({names}) WHERE {visible}"
 
 
@@ -149,13 +149,13 @@ def _literal(value: str | float | None) -> str:
     return text_sql(value) if isinstance(value, str) else repr(value)
 
 
-# Threads of this process take turns. If two processes read and then write the view at the same
-# time, the later write undoes the other, until the other process writes or checks again.
+# One per view: threads of this process take turns. If two processes read and write the view at the
+# same time, the later write undoes the other, until the other process writes or checks again.
 _locks: dict[str, threading.Lock] = {}
 
 
 class RunningEntry:
-    """Keeps the row of one export in the view, from `begin` to `end`.
+    """Keeps the row of one export in the view up to date, from `begin` to `end`.
 
     `about` are the columns `model`, `location` and `invocation_id`. An export that ends within
     EVERY_S does not use the view. No method raises: `warn` is called with the first failure.
@@ -174,7 +174,7 @@ class RunningEntry:
         self._about = about
         self._run = uuid.uuid4().hex
         self._began = time.monotonic()
-        self._ahead: float | None = None
+        self._clock_offset: float | None = None
         self._has_written = False
         self._lock = _locks.setdefault(view.name, threading.Lock())
         self._ended = threading.Event()
@@ -204,29 +204,29 @@ class RunningEntry:
                 self._write()
 
     def _write(self) -> None:
-        if self._ahead is None:
-            self._ahead = self._view.now() - time.monotonic()
+        if self._clock_offset is None:
+            self._clock_offset = self._view.now() - time.monotonic()
         me = RunningCopy(
             run=self._run,
-            started=int((self._ahead + self._began) * 1000),
-            updated=int((self._ahead + time.monotonic()) * 1000),
+            started=int((self._clock_offset + self._began) * 1000),
+            updated=int((self._clock_offset + time.monotonic()) * 1000),
             progress=self._progress,
             **self._about,
         )
         with self._lock:
             rows = self._view.read()
-            self._has_written = True  # set before: a statement that fails may take effect, too
+            self._has_written = True  # set first: a statement that fails may have an effect
             if rows is None:
                 self._view.make([me])
                 return
-            others = [one for one in rows if one.run != me.run and not one.is_dead_beside(me)]
+            others = [row for row in rows if row.run != me.run and not row.is_dead_beside(me)]
             self._view.write([*others, me])
 
     def _remove(self) -> None:
-        for _ in range(_REMOVALS):
+        for _ in range(_REMOVAL_ATTEMPTS):
             with self._lock:
                 rows = self._view.read() or []
-                others = [one for one in rows if one.run != self._run]
+                others = [row for row in rows if row.run != self._run]
                 if len(others) == len(rows):
                     return
                 self._view.write(others)

@@ -40,10 +40,10 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Verification:
-    """The result. The totals are those of the manifest's entries.
+    """The result of a verification. The totals add up the manifest's entries.
 
     `problems` are lines, each about one object; `unlisted` are the URIs of objects that are not in
-    the export, but that readers of the whole location would also read.
+    the export, but that readers of the whole location would read, too.
     """
 
     uri: str
@@ -73,13 +73,13 @@ def verify_copy(
     """
     connection, named = named_target("verify_copy", connections, name, location)
     above, _, last = named.prefix.rstrip("/").rpartition("/")
-    if last == MANIFEST:  # the URI in a run's response
+    if last == MANIFEST:  # users may copy its URI from dbt's response
         named = replace(named, prefix=f"{above}/" if above else "")
     return verify(Prefix(open_store(connection, named), named))
 
 
 def verify(prefix: Prefix) -> Verification:
-    """Verifies the export at the prefix; streams each object once, several at a time."""
+    """Verifies the export at the prefix; reads each object once, and several at a time."""
     uri = f"{prefix.uri}{MANIFEST}"
     existing = _export_at(prefix, uri)
     entries = _entries(uri, existing)
@@ -93,7 +93,7 @@ def verify(prefix: Prefix) -> Verification:
         return [f"{prefix.uri}{entry.name}: {problem}" for problem in found]
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        # After an interrupt, or if a check raises, `map` cancels the checks that have not begun.
+        # After an interrupt, or if a check raises, `map` cancels checks that have not begun.
         problems = [problem for found in pool.map(check, entries) for problem in found]
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
         etag = prefix.etag(prefix.key(MANIFEST))
@@ -118,15 +118,15 @@ def _export_at(prefix: Prefix, uri: str) -> Existing:
         ) from exc
     if existing is not None:
         return existing
-    begun = ""
+    hint = ""
     with explained(f"listing {prefix.uri}", "s3:ListBucket"):
-        is_begun = prefix.find(prefix.key(COMMITTING)) is not None
-    if is_begun and not _is_closed(prefix):
-        begun = (
+        has_intent = prefix.find(prefix.key(COMMITTING)) is not None
+    if has_intent and not _is_closed(prefix):
+        hint = (
             f". {COMMITTING} is there: an export is being committed, or was cut off while it "
             "was; then its next run finishes it"
         )
-    raise LocationError(f"there is no {uri}: no export to {prefix.uri} has been committed{begun}")
+    raise LocationError(f"there is no {uri}: no export to {prefix.uri} has been committed{hint}")
 
 
 def _is_closed(prefix: Prefix) -> bool:
@@ -143,14 +143,14 @@ def _entries(uri: str, existing: Existing) -> list[Entry]:
         options = existing.manifest.get("options", {})
         problems: list[str] = []
         kind = FORMATS[options.get("format", next(iter(FORMATS)))]
-        written = convert(kind, options, problems)
+        file_format = convert(kind, options, problems)
         if problems:
             raise ValueError("; ".join(problems))
         return [
             Entry(
                 name,
                 # `of_file` derives the compression from the name: kept partitions may differ.
-                written if name == options.get("single_file") else written.of_file(name),
+                file_format if name == options.get("single_file") else file_format.of_file(name),
                 int(entry["meta"]["content_length"]),
                 int(entry["meta"]["record_count"]),
                 str(entry["meta"]["sha256"]),
@@ -176,7 +176,7 @@ class Entry:
 
 
 def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> Iterator[str]:
-    """The problems of an object; a failed request is also a problem."""
+    """The differences of an object from its entry, or why they are unknown, as texts."""
     if listed is None:
         yield f"expected {entry.bytes} bytes, {entry.rows} rows; found no object"
         return
@@ -201,7 +201,7 @@ def _differences(prefix: Prefix, entry: Entry, listed: ListedObject | None) -> I
 
 
 class Content(NamedTuple):
-    """An object's hash and number of rows; if that is None, `problem` says why."""
+    """An object's hash and number of rows. If `rows` is None, `problem` says why."""
 
     sha256: str
     rows: int | None
@@ -221,20 +221,20 @@ def content_of(file: ObjectFile, file_format: ExportFormat) -> Content:
 
 
 class ObjectFile(RandomAccessFile):
-    """The listed version of an object as a file; each range that is read in order takes one GET.
+    """The listed version of an object as a file; consecutive reads share one GET.
 
-    Raises what ObjectStream raises.
+    Reading raises what ObjectStream raises.
     """
 
     def __init__(self, prefix: Prefix, listed: ListedObject) -> None:
-        super().__init__(listed.size, self._stretch)
+        super().__init__(listed.size, self._fetch)
         span = (0, listed.size)
         self._stream = ObjectStream(prefix.store, listed.key, listed.etag, span=span)
         self._hash = hashlib.sha256()
         self._hashed = 0
 
     def sha256(self) -> str:
-        """The hash of the whole object; fetches the bytes that were not read in order yet."""
+        """The hash of the whole object; reads all bytes that are not hashed yet."""
         self.seek(self._hashed)
         while self.read(CHUNK_BYTES):
             pass
@@ -244,7 +244,7 @@ class ObjectFile(RandomAccessFile):
         """Returns the connection to the pool; the next read opens another."""
         self._stream.close()
 
-    def _stretch(self, start: int, end: int) -> bytes:
+    def _fetch(self, start: int, end: int) -> bytes:
         if self._stream.position != start:
             self._stream.close()
             self._stream.position = start

@@ -1,4 +1,4 @@
-"""Checks of an AWS connection: whether it works, and which permissions it has at a prefix."""
+"""Checks whether an AWS connection works, and which permissions it has at a prefix."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ from dbt.adapters.mzs3.store.store import Store
 PREFIX = "_mzs3_check-"
 """The beginning of the name of the object that the checks write and delete."""
 CONNECT_TIMEOUT_S = 5
-# Few, as a user is waiting.
-MAX_ATTEMPTS = 2
+MAX_ATTEMPTS = 2  # few, as a user is waiting
 
 
 def check_connection(connection: AwsConnection) -> str:
@@ -92,54 +91,54 @@ def check_permissions(connection: AwsConnection, location: S3Location) -> list[C
     store = S3Store(s3_client(connection, max_attempts=MAX_ATTEMPTS), location.bucket)
     key = location.key(f"{PREFIX}{secrets.token_hex(8)}")
     check = partial(_checked, connection.name, location.uri)
-    listed = check(LIST, lambda: next(store.pages(location.prefix, limit=1)))
-    lists, uri = listed.problem is None, location.uri_of(key)
+    list_check = check(LIST, lambda: next(store.pages(location.prefix, limit=1)))
+    can_list, uri = list_check.problem is None, location.uri_of(key)
     return [
-        listed,
-        *_of_uploads(check, store, key, uri),
-        *_of_object(check, store, key, uri, lists),
+        list_check,
+        *_upload_checks(check, store, key, uri),
+        *_of_object(check, store, key, uri, can_list),
     ]
 
 
-def _of_uploads(check: Callable[..., Check], store: Store, key: str, uri: str) -> list[Check]:
+def _upload_checks(check: Callable[..., Check], store: Store, key: str, uri: str) -> list[Check]:
     opened: list[str] = []
 
     def abort_lost() -> None:
-        """Lists uploads, and aborts those of our key that an attempt without a response opened."""
-        for lost in store.uploads(key):
-            if lost.key == key:
-                with contextlib.suppress(StoreError):  # the check of ABORT reports this
-                    store.abort(key, lost.id)
+        """Aborts the other open uploads of our key, which attempts without a response opened."""
+        for upload in store.uploads(key):
+            if upload.key == key:
+                with contextlib.suppress(StoreError):  # the check of ABORT reports failures
+                    store.abort(key, upload.id)
 
-    opening = check(OPEN, lambda: opened.append(store.open_upload(key, {}).id))
+    open_check = check(OPEN, lambda: opened.append(store.open_upload(key, {}).id))
     if opened:
         [upload_id] = opened
-        stays = f". An empty upload of {uri} stays open: {upload_id}"
-        of_upload = [
+        note = f". An empty upload of {uri} stays open: {upload_id}"
+        checks = [
             check(LIST_PARTS, partial(store.parts, key, upload_id)),
-            # The upload is gone if an earlier attempt, whose response was lost, has aborted it.
-            check(ABORT, partial(store.abort, key, upload_id), stays, fine=MissingUploadError),
+            # The upload is missing if an attempt whose response was lost has aborted it.
+            check(ABORT, partial(store.abort, key, upload_id), note, accepted=MissingUploadError),
         ]
     else:
-        why = "as no upload could be opened"
-        of_upload = [Check(need, why, tried=False) for need in (LIST_PARTS, ABORT)]
-    return [opening, *of_upload, check(LIST_UPLOADS, abort_lost)]
+        reason = "as no upload could be opened"
+        checks = [Check(need, reason, tried=False) for need in (LIST_PARTS, ABORT)]
+    return [open_check, *checks, check(LIST_UPLOADS, abort_lost)]
 
 
 def _of_object(
-    check: Callable[..., Check], store: Store, key: str, uri: str, lists: bool
+    check: Callable[..., Check], store: Store, key: str, uri: str, can_list: bool
 ) -> list[Check]:
     def fetch() -> None:
         store.get(key).body.read()
 
-    # DELETE is tested first, so that no object is written that can't be deleted again.
+    # DELETE comes before PUT, so that no object is written that can't be deleted again.
     delete_object = partial(store.delete, key)
     delete = check(DELETE, delete_object)
     if delete.problem is None:
         write = partial(on_condition, partial(store.put, key, b"", {}), if_absent=True)
-        # With a condition, as a bucket policy may require one. PreconditionFailed is fine: an
-        # earlier attempt, whose response was lost, has written the object.
-        put = check(PUT, write, fine=PreconditionFailedError)
+        # With a condition, as a bucket policy may require one. PreconditionFailed is accepted: an
+        # attempt whose response was lost has written the object.
+        put = check(PUT, write, accepted=PreconditionFailedError)
     else:
         put = Check(PUT, "as what it writes could not be deleted", tried=False)
     if put.problem is None:
@@ -147,9 +146,9 @@ def _of_object(
             get = check(GET, fetch)
         finally:
             delete = check(DELETE, delete_object, f". {uri} is left there")
-    elif lists:
-        get = check(GET, fetch, fine=MissingError)
-    else:  # S3 denies a GET of a missing object then
+    elif can_list:
+        get = check(GET, fetch, accepted=MissingError)
+    else:  # without s3:ListBucket, S3 denies the GET of a missing object
         why = "as there is no object to get, nor s3:ListBucket to be told so"
         get = Check(GET, why, tried=False)
     return [put, get, delete]
@@ -160,20 +159,20 @@ def _checked(
     uri: str,
     need: Permission,
     action: Callable[[], object],
-    stays: str = "",
-    fine: type[StoreError] | tuple[()] = (),
+    note: str = "",
+    accepted: type[StoreError] | tuple[()] = (),
 ) -> Check:
     try:
         action()
-    except fine:
+    except accepted:
         return Check(need)
     except StoreError as exc:
         text = describe(exc, f"{need.action} at {uri}").rstrip(".")
         if nothing_works(exc):
-            raise S3Error(f"aws_connections.{name}: {text}{stays}") from exc
+            raise S3Error(f"aws_connections.{name}: {text}{note}") from exc
         return Check(
             need,
-            f"{text}. Needed for {need.used_for}{stays}",
+            f"{text}. Needed for {need.used_for}{note}",
             isinstance(exc, PermissionDeniedError),
         )
     return Check(need)
@@ -181,7 +180,7 @@ def _checked(
 
 @dataclass(frozen=True)
 class Permission:
-    """A permission. If it is `essential`, no export or ingestion works without it."""
+    """An S3 permission and its use. Without an `essential` one, no export or ingestion works."""
 
     action: str
     permission: str
@@ -232,7 +231,7 @@ DELETE = Permission(
 
 @dataclass(frozen=True)
 class Check:
-    """A permission's result: `problem` says what failed, or why the permission was not `tried`."""
+    """A test of a permission: `problem` says what failed, or why the test was not `tried`."""
 
     need: Permission
     problem: str | None = None

@@ -45,7 +45,7 @@ class Effects:
         """The keys of objects that `delete_visible` keeps, as they may be another writer's."""
         self.refusal: str | None = None
         """For users: why an upload can never be completed."""
-        self._refused_key: str | None = None  # its key, if another object has it
+        self._refused_key: str | None = None  # the file's key, if another object has it
         self.known = KnownEtags(prefix.store.traits, pending.in_place)
         self._taken_keys: set[str] = set()
 

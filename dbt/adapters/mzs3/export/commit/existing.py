@@ -27,7 +27,7 @@ _READING = (
 
 @dataclass(frozen=True)
 class Existing:
-    """The export at a location: its manifest, the ETag of that, and the prefix in the bucket."""
+    """The export at a location: its manifest, the manifest's ETag, and the location's prefix."""
 
     etag: str
     manifest: Mapping[str, Any]

@@ -230,8 +230,8 @@ def close_intent(
 ) -> None:
     """Frees the location for the next commit; raises ChangedError or StoreError.
 
-    Deletes the object if no `used` names have to be kept, and if the store supports conditional
-    deletes (`deletes`): others could delete a later run's intent. Else sets the state to `closed`.
+    Deletes the object if no `used` names have to be kept and `deletes`, which says that the store
+    supports conditional deletes, as it could be a later run's. Else sets the state to `closed`.
     """
     if deletes and used == NO_NAMES:
         try:

@@ -54,7 +54,7 @@ def render_report(
         {
             "id": f"m{number}",
             "model": model,
-            "is_open": number < _OPEN_MODELS,  # only plots of open cards react to the pointer
+            "is_open": number < _OPEN_MODELS,  # only plots in open cards react to the pointer
             "duration": line_plot(span, SECONDS, spreads(model.seconds, span)),
             "rows": line_plot(span, COUNT, spreads(model.rows, span)),
             "size": line_plot(span, BYTES, spreads(model.bytes, span)),
@@ -80,14 +80,14 @@ def render_report(
 
 
 def split_id(model: str) -> tuple[str, str]:
-    """Splits a dbt id before the model's name, which may have a version: `orders.v2`."""
+    """Splits a dbt id before the name of the model, which may end in a version: `orders.v2`."""
     kind, _, rest = model.partition(".")
     project, _, name = rest.partition(".")
     return (f"{kind}.{project}.", name) if kind and project and name else ("", model)
 
 
 def _printable(value: Any) -> Any:
-    """Replaces characters in a template's text that can't be displayed; escaping comes before."""
+    """Replaces characters of a text that can't be displayed; Jinja calls it for each value."""
     return _UNPRINTABLE.sub("\ufffd", value) if type(value) is str else value
 
 

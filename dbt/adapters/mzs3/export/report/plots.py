@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from dbt.adapters.mzs3.export.report import units
 from dbt.adapters.mzs3.export.report.summary import Span, Spread
 
-_MOST_STEPS = 4
-_OUTLIER_OF_LINES = 25
-_OUTLIER_OF_BARS = 6
-# The height of the smallest value on a logarithmic axis, as a share of 1; zero is at the bottom.
+_MAX_STEPS = 4  # on an axis
+_LINE_OUTLIER = 25  # times the median
+_BAR_OUTLIER = 6  # times the 90th percentile
+# The height of the lowest value on a logarithmic axis, as a share of the axis; zero has none.
 _LOG_FLOOR = 0.12
-_ABOVE, _BELOW = 12, 22
-_WIDEST_BAR = 2.4  # in %
-_LOWEST_BAR = 1.5
-_BETWEEN_NUMBERS = 12  # in %
+_TOP_MARGIN, _BOTTOM_MARGIN = 12, 22  # in pixels
+_MAX_BAR_WIDTH = 2.4  # in % of the plot
+_MIN_BAR_HEIGHT = 1.5  # in pixels
+_MIN_TOTAL_DISTANCE = 12  # in % of the plot, between totals above cut bars
 _DAY_STEPS = (1, 2, 3, 7, 14, 28, 56, 91, 182, 364)
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A quantity: its format, and possible `steps` of linear and `decades` of logarithmic axes."""
+    """A quantity: its format, and the `steps` and `decades` of its linear and log axes."""
 
     format: Callable[[float], str]
     steps: Sequence[float]
@@ -53,7 +53,7 @@ class Axis:
 def line_axis(values: Sequence[float], unit: Unit) -> Axis:
     """An axis from zero; logarithmic if outliers would make all other values look like zero."""
     positive = sorted(value for value in values if value > 0)
-    if positive and positive[-1] > _OUTLIER_OF_LINES * positive[len(positive) // 2]:
+    if positive and positive[-1] > _LINE_OUTLIER * positive[len(positive) // 2]:
         return _log_axis(positive, unit, has_zero=len(positive) < len(values))
     return _linear(positive[-1] if positive else 0, unit)
 
@@ -63,13 +63,13 @@ def bar_axis(values: Sequence[float], unit: Unit) -> Axis:
     positive = sorted(value for value in values if value > 0)
     if not positive:
         return _linear(0, unit)
-    usual = positive[math.ceil(len(positive) * 0.9) - 1]
-    is_cut = positive[-1] > _OUTLIER_OF_BARS * usual
-    return _linear(1.3 * usual if is_cut else positive[-1], unit)
+    percentile_90 = positive[math.ceil(len(positive) * 0.9) - 1]
+    is_cut = positive[-1] > _BAR_OUTLIER * percentile_90
+    return _linear(1.3 * percentile_90 if is_cut else positive[-1], unit)
 
 
 def _linear(highest: float, unit: Unit) -> Axis:
-    step = next(step for step in unit.steps if step * _MOST_STEPS >= highest)
+    step = next(step for step in unit.steps if step * _MAX_STEPS >= highest)
     steps = max(1, math.ceil(highest / step))
     return Axis(tuple(step * number for number in range(steps + 1)), 0, step * steps)
 
@@ -78,12 +78,12 @@ def _log_axis(positive: Sequence[float], unit: Unit, *, has_zero: bool) -> Axis:
     first = max(0, bisect_right(unit.decades, positive[0]) - 1)
     last = max(1, bisect_left(unit.decades, positive[-1]))
     marks = unit.decades[first : last + 1]
-    every = math.ceil(len(marks) / _MOST_STEPS)
+    every = math.ceil(len(marks) / _MAX_STEPS)
     ticks = (*([0.0] if has_zero else []), *marks[::-1][::every][::-1])
     return Axis(ticks, marks[0], marks[-1], is_log=True)
 
 
-# Up to 10^30, more than any export has.
+# Steps up to 10^30, which is more than any export has.
 _COUNTS = [digit * 10**power for power in range(31) for digit in (1, 2, 5)]
 COUNT = Unit(units.format_compact, _COUNTS, decades=[10.0**power for power in range(31)])
 BYTES = Unit(
@@ -116,30 +116,30 @@ class Plot:
     height: int
     most_days: int
 
-    top = _ABOVE
+    top = _TOP_MARGIN
 
     @property
     def inner_height(self) -> int:
         """The height in pixels without the labels at the top and the bottom."""
-        return self.height - _ABOVE - _BELOW
+        return self.height - _TOP_MARGIN - _BOTTOM_MARGIN
 
     def x(self, bucket: float) -> float:
-        """The horizontal middle of a bucket; of `bucket - 0.5`, where it starts."""
+        """The horizontal middle of a bucket; its left edge, if called with `bucket - 0.5`."""
         return round((bucket + 0.5) / self.span.buckets * 100, 3)
 
     def y(self, value: float) -> float:
         """The position of a value in pixels from the top."""
-        return round(_ABOVE + (1 - self.axis.at(value)) * self.inner_height, 1)
+        return round(_TOP_MARGIN + (1 - self.axis.at(value)) * self.inner_height, 1)
 
     @property
     def days(self) -> list[tuple[float, str]]:
-        """The labels of days, at most about `most_days`, each after its horizontal position."""
+        """At most about `most_days` labels of days, each after its horizontal position."""
         span = self.span
         days = span.buckets * span.width
         step = next((s for s in _DAY_STEPS if days / s <= self.most_days), days)
         buckets = range(0, span.buckets, max(1, round(step / span.width)))
-        write = units.format_date if days > 300 else units.format_day
-        return [(self.x(bucket), write(span.day(bucket))) for bucket in buckets]
+        format_day = units.format_date if days > 300 else units.format_day
+        return [(self.x(bucket), format_day(span.day(bucket))) for bucket in buckets]
 
 
 @dataclass(frozen=True)
@@ -151,26 +151,26 @@ class BarPlot(Plot):
     @property
     def bar_width(self) -> float:
         """The width of a bar in % of the plot's width."""
-        return round(min(_WIDEST_BAR, 78 / self.span.buckets), 3)
+        return round(min(_MAX_BAR_WIDTH, 78 / self.span.buckets), 3)
 
     def bars(self, bucket: int) -> Iterator[tuple[str, float, float]]:
-        """For each positive value of a bar: class, pixels from the top, and a visible height."""
+        """For each positive value of a bar: its class, top and visible height, in pixels."""
         below = 0.0
         for kind, value in self.stacks[bucket].items():
             top, bottom = self.y(below + value), self.y(below)
             below += value
             if value:
-                height = round(max(bottom - top, _LOWEST_BAR), 1)
+                height = round(max(bottom - top, _MIN_BAR_HEIGHT), 1)
                 yield kind, round(bottom - height, 1), height
 
     @property
     def cut(self) -> dict[int, float]:
-        """The buckets whose bars are cut at the top, with their totals; no close neighbours."""
+        """The totals of buckets whose bars are cut at the top, without those close to another."""
         found: dict[int, float] = {}
         last = -100.0
         for bucket, stack in self.stacks.items():
             total = sum(stack.values())
-            if total > self.axis.top and self.x(bucket) - last > _BETWEEN_NUMBERS:
+            if total > self.axis.top and self.x(bucket) - last > _MIN_TOTAL_DISTANCE:
                 found[bucket] = total
                 last = self.x(bucket)
         return found

@@ -43,7 +43,7 @@ def write_report(spark: SparkSession, request: ReportRequest) -> Path:
     path = request.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Replaced atomically, so that a browser that has it open can't load half a page.
+        # The file is replaced atomically, so that no browser loads half a page.
         whole = path.with_name(f".{path.name}.{os.getpid()}")
         whole.write_text(page, encoding="utf-8")
         whole.replace(path)
@@ -90,7 +90,7 @@ def _run(row: Row) -> ReportedRun:
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """Which page to write: about the last `days` days of the history in `schema`, to `path`."""
+    """A page to write to `path`, about the last `days` days of the history in `schema`."""
 
     schema: str
     path: Path

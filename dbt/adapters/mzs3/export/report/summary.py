@@ -14,11 +14,11 @@ from dbt.adapters.mzs3.export.history_table import RecordedRun
 
 MAX_RUNS = 200_000
 MAX_BUCKETS = 370
-STRIP = 60
-FAILURES = 25
-_LEAST_DAYS = 14
-_TEXT = 4000
-_SHORT_TEXT = 300
+STRIP = 60  # how many runs of a model are shown
+FAILURES = 25  # how many noteworthy runs are shown
+_MIN_DAYS = 14
+_MAX_ERROR = 4000  # characters
+_MAX_SHORT_ERROR = 300
 
 OUTCOMES = ("ok", "error", "cancelled")
 
@@ -73,7 +73,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Span:
-    """The days of all plots, in buckets of `width` days each; the last bucket has `last`."""
+    """The days of all plots, in buckets of `width` days; the last bucket includes `last`."""
 
     first: date
     last: date
@@ -85,7 +85,7 @@ class Span:
         return ((self.last - self.first).days // self.width) + 1
 
     def bucket(self, day: int) -> int:
-        """The bucket of a day, which is given as its ordinal."""
+        """The bucket of a day, which is given as `date.toordinal`."""
         return (day - self.first.toordinal()) // self.width
 
     def day(self, bucket: int) -> date:
@@ -96,7 +96,7 @@ class Span:
 @dataclass
 class ModelRuns:
     """One model: its `totals`, with the keys of `ReportedRun.counts`; its `newest` runs, newest
-    first; and by day, the seconds, rows and bytes of each run that succeeded."""
+    first; and the seconds, rows and bytes of each run that succeeded, by day."""
 
     model: str
     totals: Counter[str] = field(default_factory=Counter)
@@ -119,10 +119,11 @@ class ModelRuns:
 
 @dataclass
 class Summary:
-    """The content of the report. Models whose last run did not succeed come first, then by name.
+    """The content of the report. Models whose last run did not succeed come first; then by name.
 
-    `buckets` are those that have runs, in order; `failures`, newest first, are the noteworthy
-    runs. `median_seconds` is of all runs that succeeded. `is_cut`: older runs are left out.
+    `buckets` has the totals of buckets that have runs, in order; `failures` are the noteworthy
+    runs, newest first. `median_seconds` is of all successful runs. `is_cut`: older runs are left
+    out.
     """
 
     span: Span
@@ -135,10 +136,9 @@ class Summary:
 
 
 def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
-    """Adds up the runs, which are given newest first, at most MAX_RUNS.
+    """Adds up the MAX_RUNS newest runs; `runs` are given newest first.
 
-    Keeps three numbers of each run, and a few dozen runs of each model, with shortened errors.
-    """
+    Keeps three numbers of each run, and a few dozen runs of each model, with shortened errors."""
     days: dict[int, Counter[str]] = {}
     models: dict[str, ModelRuns] = {}
     failures: list[ReportedRun] = []
@@ -149,9 +149,9 @@ def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
         for totals in (days.setdefault(day, Counter()), model.totals):
             totals.update(run.counts)
         if len(model.newest) < STRIP:
-            model.newest.append(_cut_error(run, _SHORT_TEXT))
+            model.newest.append(_cut_error(run, _MAX_SHORT_ERROR))
         if run.is_noteworthy and len(failures) < FAILURES:
-            failures.append(_cut_error(run, _TEXT))
+            failures.append(_cut_error(run, _MAX_ERROR))
         if run.outcome == "ok":
             model.last_success = model.last_success or run.started
             for values, value in (
@@ -188,16 +188,16 @@ def spreads(values: dict[int, list[float]], span: Span) -> dict[int, Spread]:
     }
 
 
-def _cut_error(run: ReportedRun, most: int) -> ReportedRun:
-    if run.error is None or len(run.error) <= most:
+def _cut_error(run: ReportedRun, max_length: int) -> ReportedRun:
+    if run.error is None or len(run.error) <= max_length:
         return run
-    return replace(run, error=run.error[:most] + "\N{HORIZONTAL ELLIPSIS}")
+    return replace(run, error=run.error[:max_length] + "\N{HORIZONTAL ELLIPSIS}")
 
 
 def _span(days: dict[int, Counter[str]], now: datetime) -> Span:
     today = now.astimezone(timezone.utc).toordinal()
     last = max([today, *days])
-    first = min([last - _LEAST_DAYS + 1, *days])
+    first = min([last - _MIN_DAYS + 1, *days])
     width = math.ceil((last - first + 1) / MAX_BUCKETS)
     return Span(date.fromordinal(max(1, first)), date.fromordinal(last), width)
 

@@ -1,4 +1,4 @@
-"""Short texts for numbers; a non-breaking space is between a number and its unit."""
+"""Short texts for numbers, with a non-breaking space between a number and its unit."""
 
 from __future__ import annotations
 
