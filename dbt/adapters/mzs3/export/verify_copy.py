@@ -227,7 +227,7 @@ class ObjectFile(RandomAccessFile):
     """
 
     def __init__(self, prefix: Prefix, listed: ListedObject) -> None:
-        super().__init__(listed.size, self._fetch)
+        super().__init__(listed.size, self._stream_range)
         span = (0, listed.size)
         self._stream = ObjectStream(prefix.store, listed.key, listed.etag, span=span)
         self._hash = hashlib.sha256()
@@ -244,7 +244,7 @@ class ObjectFile(RandomAccessFile):
         """Returns the connection to the pool; the next read opens another."""
         self._stream.close()
 
-    def _fetch(self, start: int, end: int) -> bytes:
+    def _stream_range(self, start: int, end: int) -> bytes:
         if self._stream.position != start:
             self._stream.close()
             self._stream.position = start

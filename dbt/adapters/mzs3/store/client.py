@@ -1,4 +1,4 @@
-"""boto3 clients of a connection, also with the credentials of its role."""
+"""boto3 clients with the credentials of a connection, or of the role that it assumes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
 MAX_ATTEMPTS = 10
 _LONGEST_WAIT_S = 20.0
-OTHER_MAX_ATTEMPTS = 5  # of STS and SQS
+OTHER_MAX_ATTEMPTS = 5  # of requests to STS and SQS
 
 
 def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) -> S3Client:
@@ -63,7 +63,7 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
 
 
 def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
-    """Makes requests retry even if botocore's retry quota is used up, up to `max_attempts`.
+    """Makes requests retry even after botocore's retry quota is used up, until `max_attempts`.
 
     All requests of a client share that quota: 16 concurrent requests use it up in a second without
     S3, which would end work that has run for hours.
@@ -81,13 +81,13 @@ def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
             return None
         return random.random() * min(2.0 ** (attempts - 1), _LONGEST_WAIT_S)  # noqa: S311
 
-    # botocore uses the first handler's result that is not None: this one, if its own returns None.
+    # botocore uses the first result of a handler that is not None; its own handler comes first.
     register: Any = client.meta.events.register_last
     register("needs-retry.s3", wait)
 
 
 def _send_md5(params: Any, **_: Any) -> None:
-    """Adds an MD5 to requests that need a checksum; some stores lack boto3's newer checksums."""
+    """Adds an MD5 to a request that needs a checksum: some stores lack the newer checksums."""
     params["headers"]["Content-MD5"] = content_md5(params["body"])
 
 
@@ -127,34 +127,34 @@ def aws_client(
         raise S3Error(describe(failure, doing)) from exc
 
 
-def _client(session: boto3.Session, service: str, **given: Any) -> Any:
-    """Creates a client. Raises S3Error if its endpoint, which boto3's errors quote, has more than
-    an address, such as a password."""
+def _client(session: boto3.Session, service: str, **arguments: Any) -> Any:
+    """Creates a client. Raises S3Error if the endpoint is more than an address: it may have a
+    password, and boto3's errors quote the endpoint."""
     create: Any = session.client
-    wrong = S3Error(
+    error = S3Error(
         f"the endpoint of {service} that AWS_ENDPOINT_URL and its like in the environment, or "
         "endpoint_url in the configuration of AWS, give is not an address such as "
         "https://host:9000 alone, and is not shown, as it may have a password in it; keys belong "
         "under aws_connections in the profile"
     )
     try:
-        client = create(service, **given)
+        client = create(service, **arguments)
     except ValueError as exc:
-        if given.get("endpoint_url") or not str(exc).startswith("Invalid endpoint"):
+        if arguments.get("endpoint_url") or not str(exc).startswith("Invalid endpoint"):
             raise
-        raise wrong from None
+        raise error from None
     if re.search("[@?#]", client.meta.endpoint_url):
-        raise wrong
+        raise error
     return client
 
 
-def _config(max_attempts: int, **of_service: Any) -> Config:
+def _config(max_attempts: int, **for_service: Any) -> Config:
     return Config(
-        # Retries throttling, 5xx and broken connections, by exponential backoff with jitter.
+        # Retries throttling, 5xx and broken connections, with exponential backoff and jitter.
         retries={"mode": "standard", "total_max_attempts": max_attempts},
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=READ_TIMEOUT_S,
-        **of_service,
+        **for_service,
     )
 
 
@@ -187,7 +187,7 @@ def _botocore_session() -> Any:
 
 
 def _instant(value: Any) -> datetime:
-    """Parses a timestamp; fast for the usual formats, as a page of a listing has a thousand."""
+    """Parses a timestamp; fast in the usual formats, as each listed object has a timestamp."""
     with suppress(ValueError):
         if isinstance(value, str) and value.endswith("Z") and "T" in value:
             return datetime.fromisoformat(f"{value[:-1]}+00:00")
@@ -198,8 +198,8 @@ def _instant(value: Any) -> datetime:
 
 
 def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> boto3.Session:
-    """A session with credentials of the role, which is assumed by the first request. They are
-    renewed before they expire; requests raise RoleError if that fails in the last 10 minutes."""
+    """A session with credentials of the role, which the first request assumes. They are renewed
+    before they expire; requests raise RoleError if that fails in their last 10 minutes."""
     source: Any = base.get_credentials()
     if source is None:
         raise NoCredentialsError

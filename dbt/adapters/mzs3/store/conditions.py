@@ -29,7 +29,7 @@ _ETAG_OF_NONE = '"0"'
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditional writes that a store supports: `If-None-Match: *`, which replaces no object
+    """Which conditional writes a store supports: `If-None-Match: *`, which replaces no object
     (`creates`), and `If-Match`, which replaces only an object with that ETag (`replaces`)."""
 
     creates: bool
@@ -41,10 +41,10 @@ _trying: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lo
 
 
 def store_conditions(prefix: Prefix) -> Conditions:
-    """The conditional writes that work in the prefix's bucket; tested once per process.
+    """The conditional writes that the prefix's bucket supports; tested once per process.
 
-    No object is left there. If deleting is denied, none is written: a PUT that must be refused
-    tests `If-Match`, and `creates` is assumed to be the same. Raises S3Error for other failures.
+    Leaves no object. If deletes are denied, writes no object: tests only a PUT with `If-Match`
+    that must be refused, and assumes the same of `creates`. Raises S3Error for other failures.
     """
     needs = f"{prefix.permissions} and s3:GetObject"
     with explained(f"trying conditional writes at {prefix.uri}", needs):
@@ -54,40 +54,40 @@ def store_conditions(prefix: Prefix) -> Conditions:
 def compares_before_deleting(prefix: Prefix) -> bool:
     """Whether a DELETE with `If-Match` is atomic; False if the test is denied or fails.
 
-    Tested once per process, by deleting a missing object: stores with atomic deletes refuse that.
+    Tested once per process, with a missing object: stores with atomic deletes refuse to delete it.
     """
     key = prefix.key(probe_name())
     try:
-        return _try_once("DELETE", prefix, partial(_keeps_other, prefix, key))
+        return _try_once("DELETE", prefix, partial(_refuses_wrong_etag, prefix, key))
     except StoreError:
         return False
 
 
 def seen_comparing(prefix: Prefix) -> bool | None:
-    """The last `note_comparing` for the prefix's bucket in this process; None if there is none."""
+    """What `note_comparing` last recorded for the prefix's bucket in this process, or None."""
     compares: bool | None = _known.get(("intent", prefix.store.place))
     return compares
 
 
 def note_comparing(prefix: Prefix, compares: bool) -> None:
-    """Records for this process whether PUTs to the prefix's bucket obey their conditions."""
+    """Records for this process whether the prefix's bucket supports conditional PUTs."""
     _known["intent", prefix.store.place] = compares
 
 
 def heeds_conditional_delete(prefix: Prefix) -> bool:
     """Whether a DELETE with the `If-Match` of another ETag keeps the object, as on Amazon S3.
 
-    Tested once per process, if necessary with an object of one byte that sources ignore. Unlike
-    for `compares_before_deleting`, the DELETE need not be atomic. Raises S3Error, which names the
-    permissions.
+    Tested once per process, if necessary with an object of one byte that sources ignore. Here,
+    unlike in `compares_before_deleting`, the DELETE need not be atomic. Raises S3Error, which
+    names the permissions.
     """
     if prefix.store.traits.heeds_conditions:
         return True
-    # Sources ignore objects with this last part of a key, exports and Spark those with this first.
+    # Sources ignore the object because of the name's last part, exports and Spark of its first.
     name = f"{probe_name()}/_committing.json"
     doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
     with explained(doing, "s3:PutObject and s3:DeleteObject"):
-        return _try_once("object", prefix, partial(_spares_other, prefix, name))
+        return _try_once("object", prefix, partial(_keeps_object, prefix, name))
 
 
 def _try_once(what: str, prefix: Prefix, trial: Callable[[], _Result]) -> _Result:
@@ -120,37 +120,37 @@ def _supported_conditions(prefix: Prefix) -> Conditions:
     try:
         prefix.delete(key)
     except PermissionDeniedError:
-        heeds = write(b"1", if_version=_ETAG_OF_NONE) is not None
-        return Conditions(creates=heeds, replaces=heeds)
+        is_refused = write(b"1", if_version=_ETAG_OF_NONE) is not None
+        return Conditions(creates=is_refused, replaces=is_refused)
     try:
         write(b"1", if_absent=True)
         if prefix.find(key) is None:  # the store refuses all writes with a condition
             return Conditions(creates=False, replaces=False)
         creates = write(b"2", if_absent=True) is not None
-        spares = write(b"3", if_version=_ETAG_OF_NONE) is not None
+        refuses = write(b"3", if_version=_ETAG_OF_NONE) is not None
         before = prefix.etag(key) or ""
         write(b"4", if_version=before)
-        return Conditions(creates, replaces=spares and (prefix.etag(key) or "") != before)
+        return Conditions(creates, replaces=refuses and (prefix.etag(key) or "") != before)
     finally:
         delete_all(prefix, [key])
 
 
-def _keeps_other(prefix: Prefix, key: str) -> bool:
-    """Whether the store refuses a DELETE with a wrong ETag; the object need not exist."""
+def _refuses_wrong_etag(prefix: Prefix, key: str) -> bool:
+    """Whether the store refuses a DELETE with a wrong ETag, also of a missing object."""
     return _try(prefix.delete, key, if_version=_ETAG_OF_NONE) in ("refused", "missing")
 
 
-def _spares_other(prefix: Prefix, name: str) -> bool:
-    """Whether a DELETE with a wrong ETag keeps the object; writes one only if necessary."""
+def _keeps_object(prefix: Prefix, name: str) -> bool:
+    """Whether a DELETE with a wrong ETag keeps an object; writes one only if necessary."""
     key = prefix.key(name)
-    if _keeps_other(prefix, key):
+    if _refuses_wrong_etag(prefix, key):
         try:
             prefix.delete(key)
         except MissingError:
             pass
         else:
-            return True  # without the condition, deleting the missing object succeeds
-    with suppress(PreconditionFailedError):  # an attempt whose response was lost has written it
+            return True  # only the DELETE with a condition was refused
+    with suppress(PreconditionFailedError):  # written by an attempt whose response was lost
         on_condition(partial(prefix.write, name, b"1"), if_absent=True)
     try:
         return _try(prefix.delete, key, if_version=_ETAG_OF_NONE) == "refused"

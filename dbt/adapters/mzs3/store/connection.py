@@ -14,7 +14,7 @@ DEFAULT_NAME = "default"
 ADDRESSING_STYLES = ("auto", "path", "virtual")
 
 
-# No error repeats a value, as it may be a secret under a wrong key.
+# No error repeats a value: it may be a secret that was written under the wrong key.
 def _text(value: Any) -> str:
     if not (stripped := str(value).strip()):
         raise ValueError("is empty; leave the key out or give it a value")
@@ -90,7 +90,7 @@ class AwsConnection:
     otherwise."""
 
     def problems(self, given: Mapping[str, Any]) -> Iterator[str]:
-        """The options that lack another one beside them."""
+        """A problem for each option that needs another one, which is missing."""
         for first, second in (
             ("access_key_id", "secret_access_key"),
             ("secret_access_key", "access_key_id"),

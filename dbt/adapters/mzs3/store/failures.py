@@ -1,4 +1,4 @@
-"""The errors of requests to a store, with advice for users; for the driver and executors.
+"""The errors of requests to a store, with advice for users, on the driver and executors.
 
 Callers of a store catch StoreError or a subclass. `answers.py` creates them from the exceptions of
 boto3, by the `codes` of the classes.
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 READS_OBJECT = (
     "s3:GetObject; or there is no such object, which S3 says only where s3:ListBucket is allowed"
 )
-"""The text about permissions for `describe`, if the object may not exist."""
+"""The `permission` for `describe` if an object that may not exist is read."""
 
 _PERMISSIONS = {
     "AbortMultipartUpload": "s3:AbortMultipartUpload",
@@ -29,15 +29,15 @@ _PERMISSIONS = {
     "ListParts": "s3:ListMultipartUploadParts",
     "PutObject": "s3:PutObject; with If-Match also s3:GetObject",
 }
-_TRIED_AGAIN = (429, 500, 502, 503, 504)  # the HTTP statuses that boto3 retries
+_RETRIED = (429, 500, 502, 503, 504)  # the HTTP statuses that boto3 retries
 _UNCERTAIN = (408, 409)  # a time-out, a conflict
 
 
 class StoreError(Exception):
     """A request to a store failed.
 
-    `code` is the error code of the response, such as `AccessDenied`; without a response, it is the
-    name of boto3's exception, and the HTTP `status` is 0. `retries` is the number of retries.
+    `code` is the error code of the response, such as `AccessDenied`. Without a response, it is the
+    name of boto3's exception, and the HTTP `status` is 0. `is_answer`: it is from a response.
     """
 
     advice = ""
@@ -70,16 +70,16 @@ class StoreError(Exception):
 
     @property
     def attempts(self) -> int:
-        """How many attempts failed; 0 if the failure is not one that is retried."""
-        return self.retries + 1 if self.status in _TRIED_AGAIN else self._attempts
+        """How many attempts failed; 0 if failures of this kind are not retried."""
+        return self.retries + 1 if self.status in _RETRIED else self._attempts
 
     @property
     def is_certain_refusal(self) -> bool:
         """Whether the request has certainly had no effect, and will have none.
 
-        False if another attempt may have had an effect, or may still arrive: after retries, after
-        a conflict with another request for the key, and if there was no response, also if boto3
-        has no credentials: it may have lost them after a first attempt.
+        False if an attempt may have had an effect, or may still arrive: after retries, a time-out
+        or a conflict with another request for the key; and without a response. Missing credentials
+        count as no response, as boto3 may have lost them after a first attempt.
         """
         return 0 < self.status < 500 and self.status not in _UNCERTAIN and not self.retries
 
@@ -233,7 +233,7 @@ class WrongRegionError(StoreError):
 
 
 class NoAnswerError(StoreError):
-    """No complete response came; the request may have had its effect."""
+    """No complete response came; the request may have had an effect."""
 
 
 class UnreachableError(NoAnswerError):
@@ -248,7 +248,7 @@ class BrokenError(NoAnswerError):
 
 
 class UnreadableError(StoreError):
-    """The response can't be from a store."""
+    """The response is not in the form of a store's responses."""
 
     advice = (
         "; it is not S3's, but a proxy's, say, or of a page for people: check the endpoint under "
@@ -257,7 +257,7 @@ class UnreadableError(StoreError):
 
 
 class WrongPartError(StoreError):
-    """The store sent another range of bytes than the requested one."""
+    """The store sent another range of bytes than was requested."""
 
 
 def _below(kind: type[StoreError]) -> Iterator[type[StoreError]]:
@@ -271,9 +271,9 @@ KIND_OF_CODE = {code: kind for kind in _below(StoreError) for code in vars(kind)
 
 
 def nothing_works(exc: StoreError) -> bool:
-    """Whether every request to the same bucket or queue would fail in this way."""
-    of_all = (CredentialsError, WrongRegionError, MissingQueueError, MissingBucketError)
-    return not exc.is_answer or isinstance(exc, of_all)
+    """Whether every request to the same bucket or queue would fail like this one."""
+    general = (CredentialsError, WrongRegionError, MissingQueueError, MissingBucketError)
+    return not exc.is_answer or isinstance(exc, general)
 
 
 def on_condition(request: Callable[..., Answer], **condition: object) -> Answer:
@@ -287,7 +287,7 @@ def on_condition(request: Callable[..., Answer], **condition: object) -> Answer:
 def describe(exc: StoreError, doing: str, permission: str | None = None) -> str:
     """One line for users: what failed and why, after how many attempts, and what to do.
 
-    `doing` is, for example, "listing s3://bucket/prefix/"; `permission` is for denied access.
+    `doing` is, for example, "listing s3://bucket/prefix/"; `permission` is shown if it is denied.
     """
     text = f"{doing} failed: {exc}"
     if isinstance(exc, PermissionDeniedError) and permission:

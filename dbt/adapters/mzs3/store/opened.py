@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.store.location import STORES, S3Location
 from dbt.adapters.mzs3.store.store import Store
 from dbt.adapters.mzs3.worker import worker_state
 
-# After this time, a new client gets new credentials from boto3's chain.
+# Older stores are not reused, as only new clients get new credentials from boto3's chain.
 _RECENT_S = 60.0
 
 
@@ -23,24 +23,24 @@ def open_store(connection: AwsConnection, location: S3Location) -> Store:
 
 
 def _identity(connection: AwsConnection, location: S3Location) -> tuple[object, ...]:
-    # The process id, as a forked process must not use the connections of its parent.
+    # With the process id, as a forked process must not use the connections of its parent.
     return os.getpid(), connection, location.scheme, location.bucket
 
 
 def recent_store(connection: AwsConnection, location: S3Location) -> Store:
     """Returns a store that this process opened less than a minute ago for an equal connection and
-    bucket, else opens one. For a small task, opening takes as long as all of its requests."""
-    wanted, now = _identity(connection, location), time.monotonic()
+    bucket, else opens one. Opening takes as long as all the requests of a small task."""
+    identity, now = _identity(connection, location), time.monotonic()
     stores = {
         key: (opened, store)
         for key, (opened, store) in worker_state().get("stores", {}).items()
         if now - opened < _RECENT_S
     }
-    if wanted not in stores:
-        stores[wanted] = now, open_store(connection, location)
+    if identity not in stores:
+        stores[identity] = now, open_store(connection, location)
         worker_state()["stores"] = stores
-    recent: Store = stores[wanted][1]
-    return recent
+    found: Store = stores[identity][1]
+    return found
 
 
 class LentStore(NamedTuple):
@@ -61,18 +61,18 @@ _idle: list[LentStore] = []
 
 
 def _recent() -> list[LentStore]:
-    return [one for one in _idle if time.monotonic() - one.made < _RECENT_S]
+    return [lent for lent in _idle if time.monotonic() - lent.made < _RECENT_S]
 
 
 def lent_store(connection: AwsConnection, location: S3Location) -> LentStore:
     """Returns a store that was given back, and was opened less than a minute ago for an equal
-    connection, bucket and AWS_* environment, else opens one. The former has open connections, and
-    has assumed its role. Thread-safe."""
+    connection, bucket and AWS_* environment, else opens one. A store that was given back has open
+    connections, and the credentials of its role. Thread-safe."""
     settings = ((key, value) for key, value in os.environ.items() if key.startswith("AWS_"))
     made_for = (*_identity(connection, location), frozenset(settings))
     with _lock:
         _idle[:] = _recent()
-        for index, one in enumerate(_idle):
-            if one.made_for == made_for:
+        for index, lent in enumerate(_idle):
+            if lent.made_for == made_for:
                 return _idle.pop(index)
     return LentStore(open_store(connection, location), made_for, time.monotonic())

@@ -18,9 +18,9 @@ _READ_BYTES = 1024 * 1024
 class ObjectStream:
     """One version of an object as a stream of bytes: one GET, resumed if the connection breaks.
 
-    The version is `etag`, or that of the first response. `span` is the range of bytes to read: the
-    first, and the end, which is not read. Reading is resumed at the byte reached, at most
-    `MAX_RESUMES` times without progress. Reading raises StoreError.
+    The version is `etag`, or that of the first response. `span` is the range of bytes to read,
+    without its end. Reading is resumed where the connection broke, at most `MAX_RESUMES` times
+    without progress. Reading raises StoreError.
     """
 
     store: Store
@@ -31,7 +31,7 @@ class ObjectStream:
     pause: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
-        # The next byte, and the end, which without a span is known after the first response.
+        # The next byte and the end; without a span, the first response tells the end.
         self.position, self._end = self.span or (0, 0)
         self._body: Body | None = None
         self.time: int | None = None
@@ -73,7 +73,7 @@ class ObjectStream:
             self._body = None
 
     def _open(self) -> Body | None:
-        """Requests the object from the position on; returns the body, or None at the end."""
+        """Requests the object from `position` on; returns the body, or None at the end."""
         span: tuple[int, int | None] | None = None
         if self.position or self.span:
             if self.position >= self._end:
@@ -82,7 +82,7 @@ class ObjectStream:
         answer = self.store.get(self.key, version=self.etag, span=span)
         self._body, self.time = answer.body, answer.time
         if span is None:
-            # Only the first response counts: a later one may have fewer bytes, and is resumed.
+            # Only a whole object's response tells the end. A range's may be short, and is resumed.
             if answer.length is None:
                 self.close()
                 raise UnreadableError("the answer has no Content-Length", code="AnswerError")
