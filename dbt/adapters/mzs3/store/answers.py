@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.store.failures import (
 ATTEMPTS = "attempts"
 """A key that `client.py` adds to the `kwargs` of a botocore exception: the number of attempts."""
 
-# These are defects of our code, or of the installation, and not failed requests.
+# Defects of our code or of the installation, which are not failed requests.
 _MISTAKES = (ImportError, NameError, TypeError)
 
 
@@ -32,8 +32,8 @@ def answers() -> Iterator[None]:
     """Raises failed requests of the block as StoreError. The block may only call boto3 and read
     its responses.
 
-    boto3 does not wrap exceptions of urllib3, ssl or sockets while a body is read, also that of an
-    error response, nor those of s3transfer.
+    Not only boto3's exceptions: boto3 does not wrap those of s3transfer, nor those of urllib3, ssl
+    or sockets while the body of any response is read.
     """
     try:
         yield
@@ -66,16 +66,16 @@ def store_error(exc: Exception) -> StoreError:
 
 def refusal(answer: Mapping[str, Any], operation: str) -> StoreError:
     """The StoreError for a response that has an `Error`."""
-    error, about = answer.get("Error", {}), answer.get("ResponseMetadata", {})
+    error, metadata = answer.get("Error", {}), answer.get("ResponseMetadata", {})
     code = str(error.get("Code", "Unknown"))
-    said = str(error.get("Message", "")).strip() or "no message"
+    message = str(error.get("Message", "")).strip() or "no message"
     return KIND_OF_CODE.get(code, StoreError)(
-        f"{code}: {said}",
+        f"{code}: {message}",
         code=code,
         operation=operation,
-        status=int(about.get("HTTPStatusCode", 0)),
-        retries=int(about.get("RetryAttempts", 0)),
-        region=error.get("Region") or about.get("HTTPHeaders", {}).get("x-amz-bucket-region"),
+        status=int(metadata.get("HTTPStatusCode", 0)),
+        retries=int(metadata.get("RetryAttempts", 0)),
+        region=error.get("Region") or metadata.get("HTTPHeaders", {}).get("x-amz-bucket-region"),
         time=time_of(answer),
         is_answer=True,
     )

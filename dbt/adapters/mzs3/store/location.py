@@ -15,17 +15,17 @@ from dbt.adapters.mzs3.store.store import Store
 STORES: Mapping[str, Callable[[AwsConnection, str], Store]] = {
     "s3": open_bucket,
 }
-"""The functions that open a bucket, by the scheme of locations. They raise S3Error if the
+"""The functions that open a bucket, by the scheme of its locations. They raise S3Error if the
 connection is wrong."""
 SCHEME = "s3://"
 SCHEMES = tuple(f"{name}://" for name in STORES)
 """The beginnings of locations' URIs."""
 _ACCESS_POINT = re.compile(r"^(arn:[^:/]+:s3:[^:/]*:[0-9]*:accesspoint)/")
 _URI = re.compile(r"\w+://")
-# As in s3a://KEY:SECRET@bucket/ of old Hadoop. The secret may have slashes; a port is no secret.
+# As in s3a://KEY:SECRET@bucket/ of old Hadoop. Secrets may have slashes; ports are no secrets.
 _HAS_LOGIN = re.compile(r"\w+://(?!arn:)(?:[^/@]*@|[^/:]*:(?!\d{1,5}/).*@)", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
-# Excludes backslashes and ${...}, whose meaning depends on settings of the session.
+# Without backslashes and ${...}, whose meaning depends on settings of the session.
 _LITERAL = r"'[^'\\$]+'"
 _JOINED = re.compile(
     rf"\s*{_LITERAL}(?:\s*\|\|\s*(?:{_LITERAL}|mz_now\(\)))*\s*", re.IGNORECASE | re.ASCII
@@ -64,14 +64,14 @@ class S3Location:
 
 
 def parse_location(text: str) -> S3Location:
-    """Parses a location to write to. Raises ValueError as `readable_location` does, and also for
-    keys that S3 allows, but that some readers change before they request them."""
+    """Parses a location to write to. Raises ValueError as `readable_location` does, and also if
+    some readers would change the keys before they request them."""
     location = readable_location(text)
     if has_control_character(text):
         raise ValueError(f"has a control character in it, such as a newline or a tab: {text!r}")
-    if aside := [name for name in location.prefix.split("/") if name in (".", "..")]:
+    if dotted := [name for name in location.prefix.split("/") if name in (".", "..")]:
         raise ValueError(
-            f"has a folder {aside[0]!r}, which readers take for the way to another one: {text!r}"
+            f"has a folder {dotted[0]!r}, which readers take for the way to another one: {text!r}"
         )
     return location
 
@@ -79,8 +79,8 @@ def parse_location(text: str) -> S3Location:
 def readable_location(value: object) -> S3Location:
     """Parses `s3://bucket/prefix`, with or without a final slash. Raises ValueError.
 
-    The bucket can be the ARN of an access point. The slash before its name is replaced by a colon,
-    as parsers of URIs end the bucket at a slash.
+    The bucket can be the ARN of an access point. The slash in the ARN is replaced by a colon, as
+    parsers of URIs end the bucket at a slash.
     """
     uri = text(value)
     if _HAS_LOGIN.match(uri):
@@ -122,7 +122,7 @@ def readable_location(value: object) -> S3Location:
 
 
 def joined_texts(expression: str, as_of: int) -> str | None:
-    """The value of a SQL expression that only joins literals and mz_now() by ||; None for other
+    """The value of a SQL expression that only joins literals and mz_now() with ||; None for other
     expressions, which Spark has to evaluate."""
     if _JOINED.fullmatch(expression) is None:
         return None
@@ -142,7 +142,7 @@ def option_problems(given: object) -> list[str]:
             "expression the texts are in quotes of their own: "
             "location=\"'s3://bucket/prefix/' || mz_now()\""
         ]
-    # A text that begins like a URI is not an expression.
+    # A text that begins as a URI does is not an expression.
     location = given if _URI.match(given) else joined_texts(given, as_of=0)
     try:
         if location is not None:
@@ -155,7 +155,7 @@ def option_problems(given: object) -> list[str]:
 def connection_problems(
     name: str, known: Collection[str], key: str = "aws_connection"
 ) -> Iterator[str]:
-    """The problem, if the profile has no connection of this name."""
+    """A problem if the profile has no connection of this name."""
     if name not in known:
         yield f"{key} {name!r} is not in the profile; it has {', '.join(sorted(known))}"
 
@@ -173,7 +173,7 @@ def named_target(
 
 
 def named_location(location: str | None, problems: list[str]) -> S3Location | None:
-    """Parses the location of existing objects; if it is wrong, None, and another problem."""
+    """Parses the location of existing objects; if it is wrong, adds a problem and returns None."""
     try:
         return readable_location(location or "")
     except ValueError as exc:

@@ -35,7 +35,7 @@ _PROBE = "_mzs3_"
 
 
 def probe_name() -> str:
-    """A new name for an object or upload that only tests the store."""
+    """A new name for an object or upload that is only written to test the store."""
     return f"{_PROBE}{uuid.uuid4().hex}"
 
 
@@ -75,7 +75,7 @@ class Prefix:
         return self.location.uri_of(key)
 
     def is_probe(self, key: str) -> bool:
-        """Whether the object has a `probe_name`, of this or another run."""
+        """Whether the key is a `probe_name` of any run."""
         return key.startswith(self.key(_PROBE))
 
     def objects(self, below: str = "") -> Iterator[ListedObject]:
@@ -84,14 +84,14 @@ class Prefix:
             yield from page.objects
 
     def now(self) -> int:
-        """The time in ms since the epoch: that of the store's response to a listing, else ours."""
+        """The time in ms since the epoch, by the store's clock if it tells that, else by ours."""
         page = next(self.store.pages(self.location.prefix, limit=1))
         return page.time or int(time.time() * 1000)
 
     def find(self, key: str) -> ListedObject | None:
         """The object with this key, or None; needs s3:ListBucket only."""
         found = next(self.store.pages(key, limit=1)).objects
-        return next((one for one in found if one.key == key), None)
+        return next((listed for listed in found if listed.key == key), None)
 
     def etag(self, key: str) -> str | None:
         """The ETag of the object with this key, or None; needs s3:ListBucket only."""
@@ -134,7 +134,7 @@ class Prefix:
         return on_condition(complete, **condition)
 
     def abort(self, key: str, upload_id: str) -> None:
-        """Aborts a multipart upload, if it is still open."""
+        """Aborts a multipart upload if it is still open."""
         with contextlib.suppress(MissingError):  # another run or attempt has aborted it
             self.store.abort(key, upload_id)
 
@@ -145,9 +145,9 @@ class Prefix:
         begun_by: int | None = None,
         of_whole_bucket: bool = False,
     ) -> Iterator[tuple[str, str]]:
-        """Key and id of the open uploads whose keys begin with the location or `prefix`, and which
-        were opened at `begun_by`, in ms since the epoch, or earlier. With `of_whole_bucket`, lists
-        the whole bucket to find them, as MinIO does not list uploads by prefix."""
+        """Key and id of the open uploads whose keys begin with `prefix`, by default the location,
+        and which were opened no later than `begun_by`, in ms since the epoch. `of_whole_bucket`
+        lists the whole bucket to find them, as MinIO does not list uploads by prefix."""
         below = self.location.prefix if prefix is None else prefix
         for upload in self.store.uploads("" if of_whole_bucket else below):
             if upload.key.startswith(below) and (
@@ -157,24 +157,24 @@ class Prefix:
 
 
 def _repeat_conflicts(request: Callable[..., Answer], *arguments: Any, **condition: Any) -> Answer:
-    """Sends the request; retries it if it conflicts with another request for the key (409)."""
-    was_repeated = False
+    """Sends the request; retries it after a conflict with another request for the key (409)."""
+    was_retried = False
     attempt = 0
     while True:
         try:
             return request(*arguments, **condition)
         except StoreError as exc:
-            if was_repeated:  # an earlier attempt, without a response, may have had its effect
+            if was_retried:  # an earlier attempt without a response may have had an effect
                 exc.retries = max(1, exc.retries)
             if not isinstance(exc, ConflictError) or attempt == _CONFLICTS:
                 raise
-            was_repeated |= exc.retries > 0
+            was_retried |= exc.retries > 0
         Event().wait(_PAUSE_S * 2**attempt)
         attempt += 1
 
 
 def map_concurrently(items: Iterable[Item], work: Callable[[Item], Answer]) -> list[Answer]:
-    """Does the work in threads; returns the results, or raises the first error, once all end."""
+    """Calls `work` for each item in threads; once all end, returns the results or raises."""
     with ThreadPoolExecutor(_THREADS) as pool:
         outcomes = [pool.submit(work, item) for item in items]
     return [outcome.result() for outcome in outcomes]
@@ -197,13 +197,13 @@ def delete_all(prefix: Prefix, keys: Iterable[str]) -> list[str]:
 
 
 def delete_many(prefix: Prefix, keys: Iterable[str]) -> dict[str, StoreError]:
-    """Deletes objects, with DeleteObjects if the store supports it; returns the failures by key.
-    An object need not exist."""
-    wanted = list(keys)
-    chunks = [wanted[at : at + MAX_DELETES] for at in range(0, len(wanted), MAX_DELETES)]
+    """Deletes objects, with DeleteObjects if the store supports that; returns the failures by key.
+    Objects need not exist."""
+    all_keys = list(keys)
+    chunks = [all_keys[at : at + MAX_DELETES] for at in range(0, len(all_keys), MAX_DELETES)]
     failed: dict[str, StoreError] = {}
-    for some in map_concurrently(chunks, prefix.store.delete_many):
-        failed |= some
+    for chunk_failures in map_concurrently(chunks, prefix.store.delete_many):
+        failed |= chunk_failures
     single = [key for key, exc in failed.items() if isinstance(exc, NotSupportedError)]
     for key in single:
         del failed[key]
@@ -216,7 +216,7 @@ def delete_many(prefix: Prefix, keys: Iterable[str]) -> dict[str, StoreError]:
 
 
 def _failures(items: Iterable[Item], work: Callable[[Item], object]) -> dict[Item, StoreError]:
-    """Does the work in threads; returns its failures by item."""
+    """Calls `work` for each item in threads; returns the failures by item."""
 
     def attempt(item: Item) -> tuple[Item, StoreError | None]:
         try:

@@ -36,7 +36,7 @@ from dbt.adapters.mzs3.store.store import (
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# The hosts of Amazon S3; other servers on AWS machines also have names in amazonaws.com.
+# The hosts of Amazon S3 only: other servers on AWS also have names in amazonaws.com.
 _AMAZON_S3 = re.compile(
     r"(.+\.)?s3(-fips|-accesspoint|-accesspoint-fips|express-[a-z0-9-]+)?"
     r"(\.dualstack)?(\.[a-z]{2}[a-z-]*-[0-9]+)?(\.vpce)?\.amazonaws\.(com|com\.cn|eu)"
@@ -46,8 +46,8 @@ _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE
 _NOT_IN_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # The largest object that S3 copies in one request.
 _ONE_COPY_BYTES = 5 * 1024**3
-# If a copy gets new metadata, it loses these properties unless the request repeats them.
-_KEPT = (
+# A copy with new metadata loses these properties unless the request repeats them.
+_COPIED_PROPERTIES = (
     "CacheControl",
     "ContentDisposition",
     "ContentEncoding",
@@ -85,8 +85,8 @@ class S3Body:
 class S3Store:
     """A bucket and a client for it; see Store.
 
-    Parts are sent without an MD5, which takes time to compute, until the bucket has required one,
-    as buckets with Object Lock do.
+    Parts are sent without an MD5, which takes time to compute, until the bucket requires one, as
+    buckets with Object Lock do.
     """
 
     def __init__(self, client: S3Client, bucket: str) -> None:
@@ -122,7 +122,7 @@ class S3Store:
             answer = self._client.get_object(**request)
             body = S3Body(answer["Body"])
             try:
-                _require_asked(answer, version, start, whole=span is None)
+                _require_requested(answer, version, start, whole=span is None)
             except Exception:
                 body.close()
                 raise
@@ -138,7 +138,7 @@ class S3Store:
                 answer["ContentLength"],
                 answer["LastModified"],
                 answer.get("Metadata", {}),
-                {name: answer[name] for name in _KEPT if answer.get(name)},
+                {name: answer[name] for name in _COPIED_PROPERTIES if answer.get(name)},
             )
 
     def put(self, key: str, body: bytes, properties: Mapping[str, str], **condition: Any) -> str:
@@ -163,44 +163,44 @@ class S3Store:
 
     def delete_many(self, keys: Sequence[str]) -> Mapping[str, StoreError]:
         """Deletes objects with one request."""
-        alone = NotSupportedError("the object has to be deleted by a request of its own")
-        named = [key for key in keys if not _NOT_IN_XML.search(key)]
-        if not self._deletes_many or len(named) < 2:
-            return dict.fromkeys(keys, alone)
-        failed: dict[str, StoreError] = dict.fromkeys(set(keys).difference(named), alone)
-        objects = {"Objects": [{"Key": key} for key in named], "Quiet": True}
+        by_itself = NotSupportedError("the object has to be deleted by a request of its own")
+        sendable = [key for key in keys if not _NOT_IN_XML.search(key)]
+        if not self._deletes_many or len(sendable) < 2:
+            return dict.fromkeys(keys, by_itself)
+        failed: dict[str, StoreError] = dict.fromkeys(set(keys).difference(sendable), by_itself)
+        objects = {"Objects": [{"Key": key} for key in sendable], "Quiet": True}
         try:
             with answers():
                 answer = self._client.delete_objects(Bucket=self.bucket, Delete=objects)
                 for error in answer.get("Errors", ()):
                     exc = refusal({"Error": error}, "DeleteObject")
-                    # boto3 does not retry the failures of single keys: the caller deletes these.
+                    # boto3 does not retry keys that failed: the caller deletes them one by one.
                     is_final = isinstance(exc, (PermissionDeniedError, MissingError))
-                    failed[error["Key"]] = exc if is_final else alone
+                    failed[error["Key"]] = exc if is_final else by_itself
         except StoreError as exc:
             if not _may_be_unknown(exc):
                 return dict.fromkeys(keys, exc)
             self._deletes_many = False
-            return dict.fromkeys(keys, alone)
+            return dict.fromkeys(keys, by_itself)
         return failed
 
     def pages(
         self, prefix: str, *, after: str = "", limit: int | None = None, folders: bool = False
     ) -> Iterator[Page]:
         """The objects whose keys begin with `prefix`, in pages."""
-        asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
-        asked["MaxKeys"] = KEYS_PER_PAGE if limit is None else limit
-        asked |= {"StartAfter": after} if after else {}
-        asked |= {"Delimiter": "/"} if folders else {}
+        request: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix}
+        request["MaxKeys"] = KEYS_PER_PAGE if limit is None else limit
+        request |= {"StartAfter": after} if after else {}
+        request |= {"Delimiter": "/"} if folders else {}
         with answers():
             if limit is not None:
-                yield _page(self._client.list_objects_v2(**asked))
+                yield _page(self._client.list_objects_v2(**request))
                 return
-            for answer in self._client.get_paginator("list_objects_v2").paginate(**asked):
+            for answer in self._client.get_paginator("list_objects_v2").paginate(**request):
                 yield _page(answer)
 
     def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
-        """Copies that version of an object; with a new boto3, it replaces no existing object."""
+        """Copies that version of an object; replaces no other object, except with an old boto3."""
         extra = {
             **head.properties,
             "Metadata": {**head.metadata, **metadata},
@@ -220,8 +220,8 @@ class S3Store:
                 )
 
         arguments = self._client.meta.service_model.operation_model("CopyObject").input_shape
-        is_new = "IfNoneMatch" in arguments.members  # older versions of boto3 lack it
-        on_condition(copy, **({"IfNoneMatch": "*"} if is_new else {}))
+        has_condition = "IfNoneMatch" in arguments.members  # not in old versions of boto3
+        on_condition(copy, **({"IfNoneMatch": "*"} if has_condition else {}))
 
     def tags(self, key: str) -> dict[str, str]:
         """The tags of an object."""
@@ -243,8 +243,8 @@ class S3Store:
             answer = self._client.create_multipart_upload(
                 Bucket=self.bucket, Key=key, **properties
             )
-            repeats = answer.get("ResponseMetadata", {}).get("RetryAttempts")
-            return BegunUpload(str(answer["UploadId"]), is_only=repeats == 0)
+            retries = answer.get("ResponseMetadata", {}).get("RetryAttempts")
+            return BegunUpload(str(answer["UploadId"]), is_only=retries == 0)
 
     def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
         """Sends a part; returns its ETag."""
@@ -312,16 +312,16 @@ def _quoted(etag: str) -> str:
 def _page(answer: Mapping[str, Any]) -> Page:
     return Page(
         [
-            ListedObject(one["Key"], one.get("ETag", ""), one["Size"], one["LastModified"])
-            for one in answer.get("Contents", ())
+            ListedObject(item["Key"], item.get("ETag", ""), item["Size"], item["LastModified"])
+            for item in answer.get("Contents", ())
         ],
-        [one["Prefix"] for one in answer.get("CommonPrefixes", ())],
+        [item["Prefix"] for item in answer.get("CommonPrefixes", ())],
         not answer.get("IsTruncated"),
         time_of(answer),
     )
 
 
-def _require_asked(
+def _require_requested(
     answer: Mapping[str, Any], version: str | None, start: int, *, whole: bool
 ) -> None:
     """Raises StoreError if a store, or a proxy, ignored the condition or the range."""
@@ -338,10 +338,10 @@ def _require_asked(
 
 
 def begins_at(answer: Mapping[str, Any], position: int, *, whole: bool) -> bool:
-    """Whether the body begins at byte `position` of the object, with Content-Range's length.
+    """Whether the body begins at byte `position`, and has the length that Content-Range says.
 
     If `whole`, the body must also end at the end of the object. The HTTP status is not checked, as
-    some stores send parts with 200.
+    some stores send ranges with status 200.
     """
     content_range, length = answer.get("ContentRange"), answer.get("ContentLength")
     if content_range is None:
@@ -358,6 +358,6 @@ def _asks_for_md5(exc: StoreError) -> bool:
 
 
 def _may_be_unknown(exc: StoreError) -> bool:
-    """Whether the store may not support DeleteObjects, or not in boto3's form."""
+    """Whether the store may lack DeleteObjects, or not support it in the form of boto3."""
     is_known = isinstance(exc, (PermissionDeniedError, ThrottledError)) or nothing_works(exc)
     return not is_known and (400 <= exc.status < 500 or isinstance(exc, NotSupportedError))

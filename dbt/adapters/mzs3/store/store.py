@@ -36,8 +36,8 @@ class ListedObject(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page of a listing: the objects in the order of their keys, the folders, and the time of
-    the response by the store's clock, in ms since the epoch, if it is known."""
+    """A page of a listing: the objects in the order of their keys, the folders, and the `time` of
+    the response, by the store's clock in ms since the epoch, if known."""
 
     objects: Sequence[ListedObject]
     folders: Sequence[str] = ()
@@ -76,7 +76,7 @@ class ObjectHead(NamedTuple):
 
 
 class BegunUpload(NamedTuple):
-    """An upload's id. If not `is_only`, retries of the request may have opened other uploads."""
+    """An upload's id. Unless `is_only`, retries of the request may have opened more uploads."""
 
     id: str
     is_only: bool
@@ -93,8 +93,8 @@ class OpenedUpload(NamedTuple):
 class Traits(NamedTuple):
     """What is known about a store without testing it.
 
-    `heeds_conditions`: it supports the conditions of all writes and deletes. `numbers_etags`: the
-    ETag of a multipart upload is S3's formula of those of its parts, and ends with their number.
+    `heeds_conditions`: all writes and deletes can be conditional. `numbers_etags`: the ETag of a
+    completed upload is computed from its parts' ETags by S3's formula, and ends with their number.
     """
 
     heeds_conditions: bool = False
@@ -119,7 +119,8 @@ class Store(Protocol):
         """An object; or with `span`, its bytes from the first number to before the second, or to
         the end of the object if that is None.
 
-        Raises PreconditionFailedError if it has another version, WrongPartError for other bytes.
+        Raises PreconditionFailedError if the object has another version, and WrongPartError if the
+        store sends other bytes.
         """
 
     def head(self, key: str) -> ObjectHead:
@@ -137,12 +138,12 @@ class Store(Protocol):
         """Writes an object; returns its version."""
 
     def delete(self, key: str, *, if_version: str | None = None) -> None:
-        """Deletes an object; without a condition it need not exist."""
+        """Deletes an object, which need not exist unless there is a condition."""
 
     def delete_many(self, keys: Sequence[str]) -> Mapping[str, StoreError]:
         """Deletes at most `MAX_DELETES` objects with one request; returns the failures by key.
 
-        NotSupportedError means that a key has to be deleted with a request of its own.
+        NotSupportedError means that `delete` has to be called for this key.
         """
 
     def pages(
