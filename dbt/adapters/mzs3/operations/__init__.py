@@ -1,4 +1,4 @@
-"""The run-operations by name; each is called with the adapter and its macro's arguments."""
+"""The run-operations by name. Each is called with the adapter and the macro's arguments."""
 
 from __future__ import annotations
 

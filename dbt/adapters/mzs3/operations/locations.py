@@ -1,4 +1,4 @@
-"""The run-operations on connections, exports and shards: arguments in, lines of the log out."""
+"""The run-operations on connections, exports and shards: they log results or raise errors."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ logger = AdapterLogger("mzs3")
 
 
 def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
-    """Tries what exports need below `location` and what sources need of `queue`, if given; with
-    neither, logs the identity of the connection.
+    """Tests the permissions that exports need below `location`, and sources for `queue`, if these
+    are given. With neither, logs the identity of the connection.
 
     Leaves no object. Raises DbtRuntimeError with every essential check that failed.
     """
@@ -74,7 +74,7 @@ def validate(adapter: Any, name: Any, location: Any, queue: Any) -> None:
 
 
 def verify(adapter: Any, location: Any, aws_connection: Any) -> None:
-    """Compares an export with its manifest; fails with all differences."""
+    """Compares an export with its manifest; raises DbtRuntimeError with all differences."""
     _require_texts("verify_copy", location=location, aws_connection=aws_connection)
     result = verify_copy(adapter.config.credentials.connections, aws_connection, location)
     with warnings_of("verify_copy") as warnings:
@@ -89,7 +89,7 @@ def verify(adapter: Any, location: Any, aws_connection: Any) -> None:
 
 
 def report(adapter: Any, schema: Any, path: Any, days: Any) -> None:
-    """Writes a page about the exports of the last days, from their history in the schema."""
+    """Writes a page about the exports of the last `days` days, from the history in `schema`."""
     credentials = adapter.config.credentials
     require_spark(credentials, "copy_report")
     call = Call(write_report, {"request": ReportRequest.of(schema, path, days)})
@@ -123,7 +123,7 @@ def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
 
 
 def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
-    """Merges the batches up to a time into one, and removes files that no batch names."""
+    """Merges the batches up to a time into one batch; removes files that no batch names."""
     operation = "compact_shard"
     _require_texts(operation, location=location, aws_connection=aws_connection)
     credentials = adapter.config.credentials
@@ -147,14 +147,14 @@ def compact(adapter: Any, location: Any, aws_connection: Any, how: Any) -> None:
         try:
             done = running.result()
         except KeyboardInterrupt:
-            cancelled.set()  # the call then cleans up, unless it has finished
+            cancelled.set()  # makes the call clean up, unless it has finished
             done = running.result()
     for line in compaction_lines(location.uri, done):
         logger.info(f"  {line}")
 
 
 def reset_shard(adapter: Any, location: Any, aws_connection: Any, confirm: Any) -> None:
-    """Makes the next run of a shard's model begin it anew."""
+    """Resets a shard: the next run of its model writes all rows."""
     connection, place = _shard_at(adapter, "reset_shard", location, aws_connection)
     if confirm is not True:
         arguments = f"location: {location}"
@@ -177,7 +177,7 @@ def reset_shard(adapter: Any, location: Any, aws_connection: Any, confirm: Any) 
 def _shard_at(
     adapter: Any, operation: str, location: Any, aws_connection: Any
 ) -> tuple[AwsConnection, S3Location]:
-    """The shard that the arguments name; raises ConfigError for wrong ones."""
+    """The shard that the arguments name; raises ConfigError for wrong arguments."""
     _require_texts(operation, location=location, aws_connection=aws_connection)
     connections = adapter.config.credentials.connections
     return named_target(operation, connections, aws_connection, location)

@@ -1,4 +1,4 @@
-"""The run-operations on sources: arguments in, lines of the log or an error out."""
+"""The run-operations on sources: they log results or raise errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OBJECTS = "a list of keys, URIs or patterns of objects, such as ['orders/2.csv'
 
 
 def ingest(adapter: Any, select: Any) -> None:
-    """Ingests the selected sources, or all; fails with the errors of all that failed."""
+    """Ingests the selected sources, or all; raises DbtRuntimeError with all errors."""
     ingest_sources(adapter, _selected(adapter, "ingest_s3_sources", select))
 
 
@@ -50,12 +50,12 @@ def show_status(adapter: Any, select: Any) -> None:
     statuses: list[SourceStatus] = []
 
     def read(runner: Runner, node: Any) -> None:
-        statuses.append(_do(adapter, runner, node, read_status))
+        statuses.append(_run(adapter, runner, node, read_status))
 
     try:
-        _each(adapter, "s3_source_status", select, read)
+        _for_each_source(adapter, "s3_source_status", select, read)
     finally:
-        # Also after errors, which may concern only some of the sources.
+        # Also after errors, which may be those of only some sources.
         for line in status_table(statuses) if statuses else ():
             fire_event(Note(msg=line))
 
@@ -66,11 +66,11 @@ def show_purified(adapter: Any, select: Any) -> None:
 
     def show(runner: Runner, node: Any) -> None:
         connection = connections[_definition(adapter, node).aws_connection]
-        purified = _do(adapter, runner, node, read_purified, connection=connection)
+        purified = _run(adapter, runner, node, read_purified, connection=connection)
         for line in purified_lines(purified, declared_external(node)):
             fire_event(Note(msg=line))
 
-    _each(adapter, "purify_s3_sources", select, show)
+    _for_each_source(adapter, "purify_s3_sources", select, show)
 
 
 def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction) -> None:
@@ -83,12 +83,12 @@ def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction
         problems = [f"each of objects must be a text, not {name!r}" for name in wrong]
     node = _one_source(adapter, action.value, source, problems)
     with runner_for(adapter.config.credentials) as runner:
-        acted = _do(adapter, runner, node, act, action=action, names=list(names))
+        acted = _run(adapter, runner, node, act, action=action, names=list(names))
     fire_event(Note(msg=acted.line()))
 
 
 def reset(adapter: Any, source: Any, confirm: Any) -> None:
-    """Drops all that was ingested of one source."""
+    """Drops everything that was ingested from one source."""
     node = _one_source(adapter, "reset_s3_source", source)
     definition = _definition(adapter, node)
     name, then = definition.name, ingested_after_reset(definition)
@@ -98,20 +98,20 @@ def reset(adapter: Any, source: Any, confirm: Any) -> None:
             f"run ingests {then}. If that is what you want, say so: {reset_hint(name)}"
         )
     with runner_for(adapter.config.credentials) as runner:
-        _do(adapter, runner, node, reset_ingested)
+        _run(adapter, runner, node, reset_ingested)
     fire_event(Note(msg=f"{name}: reset; the next run ingests {then}"))
 
 
 def unlock_source(adapter: Any, source: Any) -> None:
-    """Takes the lock of one source away from its holder."""
+    """Takes the lock of one source from its holder, which then can't commit."""
     node = _one_source(adapter, "unlock_s3_source", source)
     with runner_for(adapter.config.credentials) as runner:
-        owner = _do(adapter, runner, node, unlock)
+        owner = _run(adapter, runner, node, unlock)
     fire_event(Note(msg=f"{source}: unlocked; {owner or 'nobody'} had the lock"))
 
 
 def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:
-    """The nodes of one name or several; all if `select` is None."""
+    """The nodes of the sources that `select` names; all if it is None."""
     names = [select] if isinstance(select, str) else select
     if names is not None and not isinstance(names, (list, tuple)):
         problems = [f"select must be {_A_SOURCE}, or a list of them, not {select!r}"]
@@ -127,7 +127,7 @@ def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:
 def _one_source(
     adapter: Any, operation: str, table: Any, other_problems: Sequence[str] = ()
 ) -> Any:
-    """The node of one table. Raises ConfigError if another node has the same relations."""
+    """The node of one table. Raises ConfigError if another node has its relations."""
     of_table = [] if isinstance(table, str) else [f"source must be {_A_TABLE}, not {table!r}"]
     Problems(operation, [*of_table, *other_problems]).raise_if_any()
     nodes = selected_sources(adapter.get_macro_resolver(), [table])
@@ -142,15 +142,15 @@ def _definition(adapter: Any, node: Any) -> SourceDefinition:
     return source_definition(node, adapter.config.credentials.connections)
 
 
-def _do(
+def _run(
     adapter: Any, runner: Runner, node: Any, function: Callable[..., T], **arguments: Any
 ) -> T:
-    """Runs the function for the source, in a session of its own; returns the result."""
+    """Runs the function for one source, in a session of its own; returns the result."""
     definition = _definition(adapter, node)
     return runner.run(Call(function, {"definition": definition, **arguments}), definition.name)
 
 
-def _each(
+def _for_each_source(
     adapter: Any, operation: str, select: Any, action: Callable[[Runner, Any], None]
 ) -> None:
     errors = []

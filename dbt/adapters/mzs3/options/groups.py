@@ -11,13 +11,13 @@ from urllib.parse import urlencode
 from dbt.adapters.mzs3.options.option import option
 from dbt.adapters.mzs3.options.values import choice, format_size, parse_size, text
 
-# S3's limits for objects, upload parts and tags (S3, Categorizing your objects using tags).
+# S3's limits for objects, upload parts and tags (see "Categorizing your objects using tags").
 MAX_OBJECT_SIZE = 5 << 40
 MAX_UPLOAD_PARTS = 10_000
 MIN_PART_SIZE, MAX_PART_SIZE = 5 << 20, 5 << 30
 MAX_TAGS = 10
 MAX_TAG_NAME, MAX_TAG_VALUE = 128, 256
-_OF_AWS = "aws:"
+_RESERVED = "aws:"
 _ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
 _STORAGE_CLASSES = (
     *("STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "GLACIER"),
@@ -44,7 +44,7 @@ class UploadSizes:
     parts_in_memory: int = 2
 
     def problems(self, _: Mapping[str, Any]) -> Iterator[str]:
-        """What S3 would refuse, or a worker could not hold."""
+        """What S3 would refuse, or what would not fit into a worker's memory."""
         times = {2: "twice", 3: "three times"}[self.parts_in_memory]
         part_size, shown = self.part_size, format_size(self.part_size)
         if part_size < MIN_PART_SIZE:
@@ -67,7 +67,7 @@ class UploadSizes:
 
 
 def _tag_mapping(value: Any) -> Mapping[str, str]:
-    """Tags as a mapping of texts to texts; raises ValueError."""
+    """Converts tags, which must be a mapping of texts to texts; raises ValueError."""
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a mapping of tag to text, not {value!r}")
     wrong = [k for k, v in value.items() if not isinstance(k, str) or not isinstance(v, str)]
@@ -108,7 +108,7 @@ class ObjectProperties:
         return {name: value for name, value in given.items() if value is not None}
 
     def problems(self, _: Mapping[str, Any]) -> Iterator[str]:
-        """What can't be combined, and what S3 would refuse."""
+        """Options that can't be combined, and values that S3 would refuse."""
         if self.kms_key_id is not None and not (self.encryption or "").startswith("aws:kms"):
             yield "kms_key_id needs encryption to be aws:kms or aws:kms:dsse"
         yield from tag_problems("object_tags", self.object_tags)
@@ -119,21 +119,21 @@ def tag_problems(subject: str, tags: Mapping[str, str]) -> Iterator[str]:
     if len(tags) > MAX_TAGS:
         yield f"{subject} has {len(tags)} tags; S3 takes {MAX_TAGS} for an object"
     for name, value in tags.items():
-        sound = all(map(_is_of_tags, name + value))
-        if not (sound and 0 < _units(name) <= MAX_TAG_NAME and _units(value) <= MAX_TAG_VALUE):
+        is_valid = all(map(_is_tag_character, name + value))
+        if not (is_valid and 0 < _units(name) <= MAX_TAG_NAME and _units(value) <= MAX_TAG_VALUE):
             yield (
                 f"{subject} {name!r}: {value!r} is no tag for S3: up to {MAX_TAG_NAME} "
                 f"characters for the name, {MAX_TAG_VALUE} for the value, of letters, digits, "
                 "spaces and + - = . _ : / @"
             )
-        elif name.startswith(_OF_AWS):
-            yield f"{subject} {name!r}: {value!r}: names that begin with {_OF_AWS} are AWS's own"
+        elif name.startswith(_RESERVED):
+            yield f"{subject} {name!r}: {value!r}: names that begin with {_RESERVED} are AWS's own"
 
 
-def _is_of_tags(character: str) -> bool:
+def _is_tag_character(character: str) -> bool:
     return character in "+-=._:/@" or unicodedata.category(character)[0] in "LNZ"
 
 
 def _units(text: str) -> int:
-    """The length of a tag's text as S3 counts it: in UTF-16."""
+    """The length of a tag's text as S3 counts it: in units of UTF-16."""
     return len(text.encode("utf-16-le")) // 2

@@ -1,8 +1,8 @@
 """Options of any feature: each is declared once, as the field of a dataclass.
 
 The field has the option's converter, its default, and whether it is secret; the text below the
-field is its row in `docs/options.md`. Reading, `did you mean` hints, the docs' tables and hiding
-secrets all use this declaration. A field that is declared in another way is no option.
+field is its row in `docs/options.md`. Reading options, `did you mean` hints, the docs' tables and
+hiding secrets all use this declaration. A field without an Option is no option.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _OPTION, _GROUP, _CHECKED, _VARIANTS = "option", "group", "checked", "variants"
 
 @dataclass(frozen=True)
 class Option:
-    """An option's declaration. `convert` raises ValueError, whose texts are shown after the key.
+    """An option's declaration. `convert` raises ValueError; errors show its text after the key.
 
-    `default` is MISSING for a required option, whose value is `blank` while problems are gathered.
-    `key` is what users write, if it is not the name of the field. Without a value, the option has
-    the value of the key `like`, if that is given. The docs' tables have it after the option
-    `after`, with `shown` as its default if that is not empty. `spell` converts a value to what
-    users write. Only the `formats` have the option, all if empty. `pinned` options of a source
-    keep their first value.
+    `default` is MISSING if the option is required. `blank` replaces a missing or wrong value while
+    problems are gathered; if it is None, the default does. `key` is what users write, if not the
+    field's name. `like` is another key, whose value is used if the option has none. In the docs'
+    tables, the option comes after the option `after`, and `shown`, if not empty, is its default.
+    `spell` converts a value to what users write. The `formats` have the option; all, if empty. A
+    source keeps the first value of a `pinned` option.
     """
 
     convert: Callable[[Any], Any]
@@ -55,16 +55,16 @@ def option(
     kw_only: Any = MISSING,
     **declared: Any,
 ) -> Any:
-    """The field of an option; the arguments are those of `Option`. No repr shows a secret."""
-    one = Option(convert, default, **declared)
+    """The field of an option; the arguments are those of `Option`. Reprs leave out secrets."""
+    opt = Option(convert, default, **declared)
     value: Any = {"default_factory": dict} if default == {} else {"default": default}
-    return field(**value, repr=not one.secret, kw_only=kw_only, metadata={_OPTION: one})
+    return field(**value, repr=not opt.secret, kw_only=kw_only, metadata={_OPTION: opt})
 
 
 def group(kind: type[T], /, *, checked: bool = True, **defaults: Any) -> Any:
-    """The field of a group of options, `kind`; `defaults` replace the group's own.
+    """The field of a group of options, the dataclass `kind`; `defaults` replace the group's own.
 
-    With `checked=False` its `problems` are not checked, as the class around it does that.
+    With `checked=False`, its `problems` are not gathered: the class with this field does that.
     """
     metadata = {_GROUP: (kind, defaults), _CHECKED: checked}
     return field(default_factory=lambda: kind(**defaults), metadata=metadata)
@@ -79,58 +79,58 @@ def variant(kinds: Mapping[str, type], **declared: Any) -> Any:
             raise ValueError(f"must be one of {', '.join(kinds)}, not {value!r}")
         return value
 
-    one = Option(convert, first, **declared)
-    return field(default_factory=kinds[first], metadata={_OPTION: one, _VARIANTS: kinds})
+    opt = Option(convert, first, **declared)
+    return field(default_factory=kinds[first], metadata={_OPTION: opt, _VARIANTS: kinds})
 
 
 def options_of(kind: Any) -> dict[str, Option]:
-    """All options of a class by their keys, those of its groups and variants too; in order."""
-    found: dict[str, Option] = {}
-    for one in _flat(kind):
-        found.setdefault(one.key, one)
-    for one in list(found.values()):
-        if one.after in found:
-            keys = [key for key in found if key != one.key]
-            keys.insert(keys.index(one.after) + 1, one.key)
-            found = {key: found[key] for key in keys}
-    return found
+    """All options of a class, its groups and its variants, by key, in the order of the docs."""
+    options: dict[str, Option] = {}
+    for opt in _flat(kind):
+        options.setdefault(opt.key, opt)
+    for opt in list(options.values()):
+        if opt.after in options:
+            keys = [key for key in options if key != opt.key]
+            keys.insert(keys.index(opt.after) + 1, opt.key)
+            options = {key: options[key] for key in keys}
+    return options
 
 
 def _flat(kind: Any) -> Iterator[Option]:
     for each in fields(kind):
-        if (one := each.metadata.get(_OPTION)) is not None:
-            yield replace(one, key=one.key or each.name, field=each.name, owner=kind)
+        if (opt := each.metadata.get(_OPTION)) is not None:
+            yield replace(opt, key=opt.key or each.name, field=each.name, owner=kind)
         if _GROUP in each.metadata:
             inner, defaults = each.metadata[_GROUP]
-            for one in _flat(inner):
-                yield replace(one, default=defaults.get(one.key, one.default))
+            for opt in _flat(inner):
+                yield replace(opt, default=defaults.get(opt.key, opt.default))
         for inner in each.metadata.get(_VARIANTS, {}).values():
-            yield from (replace(one, title=inner.title) for one in _flat(inner))
+            yield from (replace(opt, title=inner.title) for opt in _flat(inner))
 
 
 def as_config(options: Any) -> dict[str, Any]:
-    """The options' values by their keys, as users write them; `read` reads them back."""
-    found: dict[str, Any] = {}
+    """The values of the options by key, as users write them; `read` reads them back."""
+    config: dict[str, Any] = {}
     for each in fields(options):
-        value, one = getattr(options, each.name), each.metadata.get(_OPTION)
+        value, opt = getattr(options, each.name), each.metadata.get(_OPTION)
         if _GROUP in each.metadata:
-            found |= as_config(value)
+            config |= as_config(value)
         elif _VARIANTS in each.metadata:
-            found |= {each.name: value.name, **as_config(value)}
-        elif one is not None:
-            found[one.key or each.name] = value if value is None else one.spell(value)
-    return {key: found[key] for key in options_of(type(options)) if key in found}
+            config |= {each.name: value.name, **as_config(value)}
+        elif opt is not None:
+            config[opt.key or each.name] = value if value is None else opt.spell(value)
+    return {key: config[key] for key in options_of(type(options)) if key in config}
 
 
 def secret_values(options: Any) -> tuple[str, ...]:
     """The values of secret options that are set."""
-    found = (getattr(options, o.field) for o in options_of(type(options)).values() if o.secret)
-    return tuple(value for value in found if value)
+    values = (getattr(options, o.field) for o in options_of(type(options)).values() if o.secret)
+    return tuple(value for value in values if value)
 
 
 def mask_secrets(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """The given values of a class's options, with secrets hidden."""
-    secret = {key for key, one in options_of(kind).items() if one.secret}
+    secret = {key for key, opt in options_of(kind).items() if opt.secret}
     return {
         key: HIDDEN if key in secret and value is not None else value
         for key, value in given.items()
@@ -148,11 +148,11 @@ def read(
     check: Callable[[T], Iterable[str]] = lambda _: (),
     **beside: Any,
 ) -> T:
-    """Reads the given options; a key without a value counts as left out.
+    """Reads the given options; a key whose value is None counts as left out.
 
     In messages, `of` is the name of what has the options, and `within` the text before each key,
-    such as `external.`. `refused` has the problem of each key that is wrong whatever its value is;
-    `beside` are values of fields that are no options. Raises ConfigError with all problems at
+    such as `external.`. `refused` has a problem for each key that is wrong with any value;
+    `beside` has values of fields that are no options. Raises ConfigError with all problems at
     once: unknown keys, wrong values, and what the class, its groups (`problems`) and `check` find.
     """
     problems = [*_unknown(given, options_of(kind), of), *refused.values()]
@@ -185,27 +185,27 @@ def convert(kind: type[T], given: Mapping[str, Any], problems: list[str], **besi
 
 
 def _value(
-    key: str, one: Option | None, given: Mapping[str, Any], problems: list[str]
+    key: str, opt: Option | None, given: Mapping[str, Any], problems: list[str]
 ) -> Any | None:
-    """The converted value; the option's `blank` if there is none, or if it is wrong."""
-    if one is None:
+    """The converted value; the option's `blank` if the value is missing or wrong."""
+    if opt is None:
         return None
-    key = one.key or key
+    key = opt.key or key
     value = given.get(key)
-    if value is None and (value := given.get(one.like)) is None:
-        return one.blank
+    if value is None and (value := given.get(opt.like)) is None:
+        return opt.blank
     try:
-        return one.convert(value)
+        return opt.convert(value)
     except ValueError as exc:
         if key in given:
-            several = type(exc) is ValueError and len(exc.args) > 1
-            texts = map(str, exc.args if several else [exc])
+            has_several = type(exc) is ValueError and len(exc.args) > 1
+            texts = map(str, exc.args if has_several else [exc])
             problems += (f"{key}{text if text.startswith(':') else f' {text}'}" for text in texts)
-        return one.blank
+        return opt.blank
 
 
 def _problems(options: Any, given: Mapping[str, Any]) -> Iterator[str]:
-    """What the class and its groups find wrong."""
+    """The problems that the class and its groups find."""
     for each in fields(options):
         if _VARIANTS in each.metadata or each.metadata.get(_CHECKED):
             yield from _problems(getattr(options, each.name), given)

@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.text import SIZE_UNITS
 T = TypeVar("T")
 E = TypeVar("E", bound=Enum)
 
-# Keys that dbt adds to the config of a Python model, and how to run the model.
+# Keys in a Python model's config that dbt adds, and the key that says how to run the model.
 IGNORED = frozenset(
     {
         "config_keys_used",
@@ -40,7 +40,7 @@ class Problems:
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """Notes the problems of a ConfigError that the block raises, instead of raising it."""
+        """Gathers the problems of a ConfigError that the block raises, instead of raising it."""
         try:
             yield
         except ConfigError as exc:
@@ -84,7 +84,7 @@ def names_or_all(value: Any) -> tuple[str, ...]:
 
 
 def whole_number(low: int, high: int | None = None) -> Callable[[Any], int]:
-    """A converter that accepts whole numbers from `low` on, up to `high` if that is given."""
+    """A converter that accepts whole numbers from `low` to `high`, or from `low` on."""
     allowed = f", {low} or more" if high is None else f" from {low} to {high}"
 
     def convert(value: Any) -> int:
@@ -97,7 +97,7 @@ def whole_number(low: int, high: int | None = None) -> Callable[[Any], int]:
 
 
 def member(of: type[E]) -> Callable[[Any], E]:
-    """A converter from the values of an Enum's members to the members."""
+    """A converter that accepts the values of an Enum's members, and returns the member."""
     one_of = choice(tuple(str(one.value) for one in of))
     return lambda value: of(one_of(value))
 
@@ -114,7 +114,7 @@ def choice(supported: tuple[str, ...]) -> Callable[[Any], str]:
 
 
 def file_name(value: Any) -> str:
-    """The name of an object directly below a location; not one that the manifest may have."""
+    """The name of an object directly below a location, without the manifest's underscore."""
     name = text(value)
     if not name or "/" in name or name in (".", ".."):
         raise ValueError(
@@ -128,7 +128,7 @@ def file_name(value: Any) -> str:
 
 
 def has_control_character(text: str) -> bool:
-    """Whether the text has a control character, such as a newline: readers find no such object."""
+    """Whether the text has a control character, with which readers don't find an object."""
     return any(unicodedata.category(character) == "Cc" for character in text)
 
 

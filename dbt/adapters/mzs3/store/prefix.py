@@ -35,7 +35,7 @@ _PROBE = "_mzs3_"
 
 
 def probe_name() -> str:
-    """A new name for an object or upload that is only written to test the store."""
+    """A new name for an object or upload that serves only to test the store."""
     return f"{_PROBE}{uuid.uuid4().hex}"
 
 
@@ -174,7 +174,7 @@ def _repeat_conflicts(request: Callable[..., Answer], *arguments: Any, **conditi
 
 
 def map_concurrently(items: Iterable[Item], work: Callable[[Item], Answer]) -> list[Answer]:
-    """Calls `work` for each item in threads; once all end, returns the results or raises."""
+    """Calls `work` in threads; once all have ended, returns the results or raises an error."""
     with ThreadPoolExecutor(_THREADS) as pool:
         outcomes = [pool.submit(work, item) for item in items]
     return [outcome.result() for outcome in outcomes]

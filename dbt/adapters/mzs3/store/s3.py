@@ -200,7 +200,7 @@ class S3Store:
                 yield _page(answer)
 
     def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
-        """Copies that version of an object; replaces no other object, except with an old boto3."""
+        """Copies that version of an object; up to 5 GB, a new boto3 replaces no other object."""
         extra = {
             **head.properties,
             "Metadata": {**head.metadata, **metadata},

@@ -1,4 +1,4 @@
-"""Where an export or a shard is written: the value of its option `location`."""
+"""Resolves the option `location`, which says where an export or a shard is written."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _BUCKET = re.compile(rf"(?:{'|'.join(SCHEMES)})[^/'\"\s]+")
 
 
 def likely_bucket(text: str) -> S3Location | None:
-    """The first bucket that the text of a location names, without evaluating it; or None."""
-    named = _BUCKET.search(text)
+    """The first bucket that the text of a location names, without evaluating the text; or None."""
+    match = _BUCKET.search(text)
     with suppress(ValueError):
-        return parse_location(named[0]) if named else None
+        return parse_location(match[0]) if match else None
     return None
 
 
 def resolve_location(spark: SparkSession, node: str, text: str, as_of: int) -> S3Location:
-    """The location that `text` means: a literal `s3://…`, or a SQL scalar expression for one.
+    """The location in `text`: a literal `s3://…`, or a scalar SQL expression with that value.
 
     `mz_now()` in the expression is `as_of`, in ms since the epoch.
     Raises ConfigError if the expression fails, or if its value is not an S3 location.
@@ -57,8 +57,8 @@ def _evaluate(spark: SparkSession, node: str, text: str, as_of: int) -> list[Any
             f"CREATE OR REPLACE TEMPORARY FUNCTION mz_now() RETURNS BIGINT RETURN {int(as_of)}L"
         )
         # With a literal row, Spark's optimizer evaluates the expression; no job runs.
-        asked = spark.sql(f"SELECT ({text}) AS location FROM VALUES (0)")
-        return [row[0] for row in asked.limit(2).collect()]
+        frame = spark.sql(f"SELECT ({text}) AS location FROM VALUES (0)")
+        return [row[0] for row in frame.limit(2).collect()]
     except SPARK_FAILURES as exc:
         reason = str(readable(exc)).splitlines()[0]
         problem = (

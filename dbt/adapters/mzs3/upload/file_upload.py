@@ -17,18 +17,18 @@ from dbt.adapters.mzs3.store.opened import recent_store
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
-# With `single_file`, the size of parts doubles after each 2000 parts.
+# With `single_file`, the size of parts doubles after every 2000 parts.
 _PARTS_OF_ONE_SIZE = 2_000
 
 _THREADS = 16
 
 
 class FileUpload:
-    """Appends bytes to a multipart upload in parts of exactly `part_size`, the last shorter.
+    """Appends bytes to a multipart upload, in parts of exactly `part_size` until the last.
 
     The upload is opened when the first part is sent. If an interrupted run left an upload of the
     same key and properties open, that upload is continued: parts that S3 already has, byte for
-    byte, are not sent again. The upload stays open for the driver to complete.
+    byte, are not sent again. The upload stays open until the driver completes it.
     """
 
     def __init__(self, uploader: Uploader, key: str, content_type: str) -> None:
@@ -103,7 +103,7 @@ class FileUpload:
                 f"{self.uri} needs more than {MAX_UPLOAD_PARTS} upload parts; raise part_size"
             )
         if self._opened is None:
-            # Queued before the parts, which wait for it: they can't occupy all threads before it.
+            # Queued before the parts, which wait for it, so that they can't occupy all threads.
             self._opened = self._uploader.submit(0, self._open)
         opened = self._opened
         self._etags.append(
@@ -130,10 +130,10 @@ class FileUpload:
 
 
 class Uploader:
-    """Runs the requests of one task's uploads in threads, with one limit on memory for all.
+    """Runs the requests of all uploads of one task in threads, within one limit on memory.
 
-    At most `spec.bytes_in_flight` bytes, or one upload part, wait for S3 at a time. On a failure,
-    the uploads that this task opened are aborted; the driver's reaper aborts any that remain.
+    At most `spec.bytes_in_flight` bytes, or one upload part, are in flight at a time. On a
+    failure, the uploads that this task opened are aborted; the driver's reaper aborts the rest.
     """
 
     def __init__(self, spec: WriteSpec) -> None:
@@ -141,8 +141,8 @@ class Uploader:
         self._pool = ThreadPoolExecutor(_THREADS)
         self._waiting: deque[tuple[Future[Any], int]] = deque()
         self._in_flight = 0
-        # Key and id of each. Excludes continued uploads of an interrupted run, which another
-        # attempt of the task may continue, too.
+        # The key and id of each upload that this task has opened. Not those of an interrupted run,
+        # which another attempt of the task may continue, too.
         self.opened: list[tuple[str, str]] = []
         try:
             store = recent_store(spec.connection, spec.location)
@@ -164,8 +164,8 @@ class Uploader:
         """Runs `work`, which sends `size` bytes, in a thread; waits if too many are in flight."""
         limit = self.spec.bytes_in_flight
         while self._waiting and (self._waiting[0][0].done() or self._in_flight + size > limit):
-            future, done = self._waiting.popleft()
-            self._in_flight -= done
+            future, sent = self._waiting.popleft()
+            self._in_flight -= sent
             future.result()
         future = self._pool.submit(work)
         self._waiting.append((future, size))

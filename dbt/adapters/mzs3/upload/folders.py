@@ -14,15 +14,15 @@ from dbt.adapters.mzs3.formats.write.csv.scalars import NotUtf8
 from dbt.adapters.mzs3.formats.write.csv.values import value_text
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-# ASCII other than letters and digits that is not percent-encoded in a folder's name. Non-ASCII
-# characters never are: Hive and Spark would decode each of their bytes as a character.
+# Besides letters and digits, the ASCII that is not percent-encoded in a folder's name. Non-ASCII
+# characters are never encoded: Hive and Spark would decode each of their bytes as a character.
 _SAFE = " !()@,;$&'~"
 _LAST_ASCII = 127
 
 
 @dataclass(frozen=True)
 class Run:
-    """Adjacent rows of one part and folder; `folder` has each column's value, None for NULL."""
+    """Adjacent rows of one part and folder; `folder` has the columns' values, None for NULL."""
 
     part: int
     folder: tuple[str | None, ...]
@@ -32,15 +32,16 @@ class Run:
 def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
     """Cuts the batch where the part (the first column) or the folder changes.
 
-    `partition_by` are the indexes, after the first column, of the columns that the runs lack.
+    `partition_by` are the indexes of the folders' columns, without counting the first
+    column of the batch. The runs don't have these columns.
     """
     part, *columns = batch.columns
     keys = [columns[i] for i in partition_by]
     rows = batch.select([i + 1 for i in range(len(columns)) if i not in partition_by])
     changes = [pc.run_end_encode(key).run_ends.to_pylist() for key in (part, *keys)]
     starts = sorted({0}.union(*changes) - {batch.num_rows})
-    first = pa.array(starts, pa.int64())
-    names = [part.take(first), *(_folder_text(key.take(first)) for key in keys)]
+    start_rows = pa.array(starts, pa.int64())
+    names = [part.take(start_rows), *(_texts(key.take(start_rows)) for key in keys)]
     ends = [*starts[1:], batch.num_rows]
     for start, end, (number, *folder) in zip(
         starts, ends, zip(*(name.to_pylist() for name in names), strict=True), strict=True
@@ -49,7 +50,7 @@ def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
 
 
 def folder_of(names: Sequence[str], texts: Sequence[str | None]) -> str:
-    """The path of a folder, with its final slash; empty if there are no columns.
+    """The path of a folder, with a final slash; empty if there are no partition columns.
 
     Raises ExecutorError for values that no folder name can represent.
     """
@@ -71,7 +72,7 @@ def _value(name: str, text: str | None) -> str:
     return escape_folder(text)
 
 
-def _folder_text(values: pa.Array) -> pa.Array:
+def _texts(values: pa.Array) -> pa.Array:
     """The values as text: as in CSV, but `true` and `false`, as readers of folders expect."""
     if pa.types.is_boolean(values.type):
         return pc.cast(values, pa.large_string())

@@ -1,4 +1,4 @@
-"""Uploading the rows of a DataFrame as files, on the cluster."""
+"""Uploads the rows of a DataFrame as files, with tasks on the cluster."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 from dbt.adapters.mzs3.upload.task import REPORT_DDL, write_empty_part, write_parts
 
-# If Spark lost rows and computes them again, these settings make it compare checksums of both, and
-# fail the job if they differ. Up to Spark 4.1 they are off by default.
+# If Spark lost rows and computes them again, these settings make it compare the checksums of old
+# and new rows, and fail the job if they differ. Up to Spark 4.1, they are off by default.
 _CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum"
 _COMPARED = {f"{_CHECKSUMS}.enabled": "true", f"{_CHECKSUMS}.enableFullRetryOnMismatch": "true"}
-_OTHER_ROWS = (
+_OTHER_ROWS_ERRORS = (
     "shuffle map stage with indeterminate output was failed and retried",
     "indeterminate results from old attempt succeeded",
     "cannot rollback",
 )
-# Spark's status tracker may show a stage as completed some time after its rows have arrived: it is
-# polled at once, and then at growing intervals.
+# Spark's status tracker may show a stage as completed only some time after its rows have arrived:
+# it is polled at once, and then at growing intervals.
 _LATE_S = 60.0
-_FIRST_LOOK_S, _LOOK_S = 0.001, 0.02
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.001, 0.02
 
 _NO_RECORD = (
     "all files were written, but Spark does not tell whether their rows were computed once: "
@@ -62,10 +62,10 @@ COMPUTED_TWICE = (
 
 @dataclass(frozen=True)
 class Uploads:
-    """The open uploads of all files. If `refuted` is set, they can't be used, for that reason.
+    """The open uploads of all files. If `refuted` is set, they can't be used, and it says why.
 
-    `files` is empty if the job failed, though its tasks may have left uploads open. `counted` is
-    the number of rows that Spark observed on their way to the workers.
+    `files` is empty if the job failed, even if its tasks have left uploads open. `counted` is the
+    number of rows that Spark observed on their way to the workers.
     """
 
     files: list[PendingFile]
@@ -80,7 +80,7 @@ class Uploads:
 
 
 class PlannedRows:
-    """A query's rows, divided into parts and ordered; nothing has run yet.
+    """A query's rows, divided into parts and ordered. The query has not run yet.
 
     `rows` is the result of `canonical_columns`, `ordered` that of `in_parts`; `counted` observes
     the number of rows. `partition_by` has the indexes of the columns that name folders.
@@ -96,7 +96,7 @@ class PlannedRows:
         self.ordered = ordered.observe(self.counted, F.expr("count(1) AS rows"))
 
     def again(self, reason: RestartReason) -> PlannedRows:
-        """The same rows planned anew, without the assumption that this reason refutes."""
+        """The same rows, planned without the assumption that `reason` refutes."""
         assumed = self.assumed.without(reason)
         return PlannedRows(self.rows, self._parts, self._partition_by, assumed)
 
@@ -118,8 +118,8 @@ def upload_parts(
 
     A query without rows gives one file, or none if `empty_file` is false. The query runs once more
     if an assumption about its rows was wrong, or if Spark recomputed lost rows while others were
-    written; before that, `before_again` is called with the reason, and the key and id of each
-    unused upload. Raises what Spark raises; tasks may then still open uploads for some seconds.
+    written. Before that, `before_again` is called with the reason, and the key and id of each
+    unused upload. Raises what Spark raises; tasks may then open uploads for some more seconds.
     """
     reasons: set[RestartReason] = set()
     while True:
@@ -131,7 +131,7 @@ def upload_parts(
         before_again(reason, [(file.key, file.upload_id) for file in uploads.files])
         planned = planned.again(reason)
         if reason != "wide rows":
-            # The uploads of an interrupted run may be among them.
+            # `before_again` may have aborted the uploads of an interrupted run, too.
             spec = replace(spec, reusable={})
     if not uploads.files and empty_file and reason is None:
         reports = write_empty_part(spec, planned.rows.limit(0).toArrow().schema)
@@ -170,7 +170,7 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
     Spark fails the job if rows that it computes again differ from the ones it lost.
     """
     spark = parts.sparkSession
-    # TaskContext is imported here and passed on, as it is pyspark's, which workers have.
+    # TaskContext is an argument, as shipped code does not import pyspark.
     write = shipped(write_parts, spec, TaskContext.get)
     try:
         with settings(spark, _COMPARED):
@@ -189,22 +189,22 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
 
 
 def has_computed_other_rows(failure: Exception) -> bool:
-    """Whether the job failed because rows that Spark computed again differ from those it lost."""
-    return any(text in str(failure) for text in _OTHER_ROWS)
+    """Whether the job failed because recomputed rows differ from those that Spark lost."""
+    return any(text in str(failure) for text in _OTHER_ROWS_ERRORS)
 
 
 def wrote_in_one_attempt(spark: SparkSession, stages: Collection[int], tasks: int) -> bool:
     """Whether all `tasks` of the one stage in `stages` ran in the stage's first attempt.
 
     Spark starts another stage attempt when rows that the stage reads were lost: its tasks may then
-    have read different rows. Returns True if the scheduler is in another process, where only
-    `_COMPARED` protects. Raises SparkJobError if the scheduler does not report the stage in time.
+    have read different rows. Returns True if the scheduler is in another process; then only the
+    settings `_COMPARED` protect. Raises SparkJobError if the stage is not reported in time.
     """
     tracker = engine.status_tracker(spark)
     if tracker is None or not stages:
         return True
     [stage] = stages
-    deadline, pause = time.monotonic() + _LATE_S, _FIRST_LOOK_S
+    deadline, pause = time.monotonic() + _LATE_S, _FIRST_PAUSE_S
     while True:
         info = tracker.getStageInfo(stage)
         if info is not None and info.currentAttemptId > 0:
@@ -214,4 +214,4 @@ def wrote_in_one_attempt(spark: SparkSession, stages: Collection[int], tasks: in
         if time.monotonic() > deadline:
             raise SparkJobError(_NO_RECORD.format(stage))
         time.sleep(pause)
-        pause = min(2 * pause, _LOOK_S)
+        pause = min(2 * pause, _MAX_PAUSE_S)

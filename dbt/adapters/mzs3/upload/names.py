@@ -10,8 +10,8 @@ from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.upload.folders import escape_folder
 
 _SUFFIXES = {stored.suffix for each in FORMATS.values() for stored in each.stored_as.values()}
-_ENDS = "|".join(map(re.escape, _SUFFIXES))
-_FILE = re.compile(rf"(?:[^/]+=[^/]*/)*part-\d{{4,}}-(?P<number>\d{{4,}})(?:{_ENDS})")
+_ANY_SUFFIX = "|".join(map(re.escape, _SUFFIXES))
+_FILE = re.compile(rf"(?:[^/]+=[^/]*/)*part-\d{{4,}}-(?P<number>\d{{4,}})(?:{_ANY_SUFFIX})")
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class UsedNames:
     retired: tuple[str, ...] = ()
 
     def with_names(self, names: Iterable[str]) -> UsedNames:
-        """These and more used names."""
+        """The union of these used names and `names`."""
         names = list(names)
         numbers = [number + 1 for number in map(number_of, names) if number is not None]
-        chosen = {name for name in names if number_of(name) is None}
-        retired = tuple(sorted({*self.retired, *chosen}))
+        single_files = {name for name in names if number_of(name) is None}
+        retired = tuple(sorted({*self.retired, *single_files}))
         return UsedNames(max([self.next_number, *numbers]), retired)
 
     def allows(self, names: Iterable[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Files whose multipart uploads are still open, and how they are completed."""
+"""Files whose multipart uploads are still open, and their completion."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.store.store import ListedObject, Traits
 
 _MD5 = re.compile("[0-9a-f]{32}")
-# The pauses before retries of a completion that conflicts with another request for the key, which
-# may be this run's own, whose connection broke; S3 may take a minute to join many parts.
+# The pauses before retries of a completion that conflicts with another request for the key: maybe
+# this run's own, whose connection broke. S3 may take a minute to join many parts.
 _PAUSES_S = (2.0, 5.0, 10.0, 20.0, 30.0)
 
 
 @dataclass(frozen=True)
 class PendingFile:
-    """A file whose parts are all uploaded, but not yet completed to an object."""
+    """A file whose parts are all uploaded, but whose upload is not completed yet."""
 
     part: int
     number: int
@@ -49,7 +49,7 @@ class PendingFile:
 
 
 class TakenError(LocationError):
-    """Another object has the key of a file, `key`; the object is not changed."""
+    """Another object has the `key` of a file; the object is not changed."""
 
     def __init__(self, prefix: Prefix, key: str) -> None:
         self.key = key
@@ -61,11 +61,11 @@ class TakenError(LocationError):
 
 
 class KnownEtags:
-    """What is known about the ETags of completed uploads in a store, with one kind of encryption.
+    """What is known about the ETags of objects in a store, with one kind of encryption.
 
-    `numbered`: they end with the number of parts, as on Amazon S3. `are_md5s`: the ETags of
-    objects written with PUT are MD5s, as those of parts then are on Amazon S3. `by_key`: returned
-    to this run by completions. `instead_of`: of the old object that the one file replaces, if any.
+    `numbered`: those of completed uploads end with the number of parts, as on Amazon S3.
+    `are_md5s`: those of PUTs are MD5s, as on Amazon S3 those of parts then are, too. `by_key` has
+    those that completions returned to this run. `instead_of`: that of the file to replace, if any.
     """
 
     def __init__(self, traits: Traits, instead_of: str | None = None) -> None:
@@ -74,15 +74,15 @@ class KnownEtags:
         self.numbered = traits.numbers_etags
         self.are_md5s = False
         self.by_key: dict[str, str] = {}
-        self._were_seen_to_follow: bool | None = None
+        self._has_followed: bool | None = None
 
     @property
     def follow(self) -> bool:
-        """Whether ETags are `multipart_etag` of the parts' ETags: as observed, else if this is S3.
+        """Whether ETags of completed uploads are `multipart_etag`: as seen last, else as on S3.
 
-        Other stores have their own formulas, even if their ETags of objects are MD5s.
+        Other stores have their own formulas, even if the ETags of PUTs are MD5s.
         """
-        seen = self._were_seen_to_follow
+        seen = self._has_followed
         return (self.traits.numbers_etags and self.are_md5s) if seen is None else seen
 
     def note(self, file: PendingFile, answered: str) -> None:
@@ -90,13 +90,13 @@ class KnownEtags:
         if etag := answered.strip('"'):
             self.by_key[file.key] = etag
             self.numbered |= _is_numbered(etag, file)
-            self._were_seen_to_follow = etag == multipart_etag(file.etags)
+            self._has_followed = etag == multipart_etag(file.etags)
 
 
 def is_file(found: ListedObject | None, file: PendingFile, known: KnownEtags) -> bool | None:
     """Whether the object with the file's key is the file's completed upload; None if unknown.
 
-    All code relies on this function for that. `docs/commit.md` explains the evidence.
+    Nothing else in the code decides this. `docs/commit.md` explains the evidence.
     """
     if found is None or found.size != file.bytes:
         return False
@@ -130,7 +130,7 @@ def find_file(
 
 
 def _is_open(prefix: Prefix, file: PendingFile) -> bool:
-    """Whether the upload is certainly still open; False if the permission to ask is missing."""
+    """Whether the upload is still open; False if the permission to list parts is missing."""
     try:
         prefix.store.parts(file.key, file.upload_id)
     except (MissingError, PermissionDeniedError):
@@ -139,7 +139,7 @@ def _is_open(prefix: Prefix, file: PendingFile) -> bool:
 
 
 def complete(prefix: Prefix, file: PendingFile, known: KnownEtags) -> str | None:
-    """Completes the upload, idempotently; returns the ETag, or None if the upload is gone.
+    """Completes the upload, idempotently. Returns the ETag, or None if the upload is gone.
 
     If the store supports conditional writes, only an object whose ETag is `known.instead_of` is
     replaced. Returns "" if the object is the completed file already, or may be: see `is_file`.
@@ -147,37 +147,37 @@ def complete(prefix: Prefix, file: PendingFile, known: KnownEtags) -> str | None
     """
     conditions: list[dict[str, Any]] = [{"if_absent": True}, {"if_absent": True}]
     if not known.traits.heeds_conditions:
-        conditions.append({})  # see below
+        conditions.append({})  # the end of the loop says why
     if known.instead_of is not None:
         conditions.insert(0, {"if_version": known.instead_of})
     for condition in conditions:
         try:
-            answered = _complete_once_free(prefix, file, condition)
+            etag = _complete_once_free(prefix, file, condition)
         except StoreError as exc:
-            refused = exc
+            failure = exc
         else:
-            known.note(file, answered)
-            return answered
-        is_unmet = isinstance(refused, PreconditionFailedError)
-        if isinstance(refused, MissingObjectError) and "if_version" in condition:
-            continue  # the object to replace is gone, so the key is free
-        # Stores may return the last two while another run completes or aborts the upload.
-        if not is_unmet and not isinstance(refused, (MissingError, InvalidPartError)):
-            raise refused
+            known.note(file, etag)
+            return etag
+        is_unmet = isinstance(failure, PreconditionFailedError)
+        if isinstance(failure, MissingObjectError) and "if_version" in condition:
+            continue  # the old object is gone, so the key is free
+        # Stores may return these two while another run completes or aborts the upload.
+        if not is_unmet and not isinstance(failure, (MissingError, InvalidPartError)):
+            raise failure
         found, verdict = find_file(prefix, file, known)
         if verdict is not False:
             return ""
         if found is not None and (is_unmet or found.etag != known.instead_of):
-            raise TakenError(prefix, file.key) from refused
+            raise TakenError(prefix, file.key) from failure
         if not is_unmet:
             return None
         # The key has no object: it was removed just now; or the store, which is not Amazon S3,
-        # treats a deleted key as existing, and refuses the second attempt too.
-    raise refused
+        # takes a deleted key for existing, and only accepts an attempt without a condition.
+    raise failure
 
 
 def _complete_once_free(prefix: Prefix, file: PendingFile, condition: Mapping[str, Any]) -> str:
-    """Completes the upload and returns the ETag; retries while other requests for the key run."""
+    """Completes the upload; returns the ETag. Retries while other requests for the key run."""
     for pause in _PAUSES_S:
         try:
             return prefix.complete(file.key, file.upload_id, file.etags, **condition)
@@ -187,7 +187,7 @@ def _complete_once_free(prefix: Prefix, file: PendingFile, condition: Mapping[st
 
 
 def multipart_etag(etags: Sequence[str]) -> str | None:
-    """The ETag of S3 for an object with parts of these ETags; None if they are not MD5s.
+    """The ETag that S3 gives to an object with parts of these ETags; None if they are no MD5s.
 
     It is the MD5 of the concatenated MD5s of the parts, a hyphen, and the number of parts.
     """

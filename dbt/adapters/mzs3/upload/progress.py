@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _EVERY_S = 0.5
-# A host may have IPv4 and IPv6 addresses; the driver listens on one, so messages go to all.
+# A host may have IPv4 and IPv6 addresses. The driver listens on one; messages go to all.
 _ADDRESSES = 4
 
 
 @dataclass(frozen=True)
 class ProgressTarget:
-    """Where the driver listens (IPv6 may be in brackets), and the secret token of its messages."""
+    """Where the driver listens (IPv6 may be in brackets), and a secret that messages contain."""
 
     host: str
     port: int
@@ -27,7 +27,7 @@ class ProgressTarget:
 class ProgressReporter:
     """Counts what a task has written, and reports it to the driver every _EVERY_S; never raises.
 
-    No socket stays open between messages, as a task that fails does not close it.
+    No socket stays open between messages, as a task that fails would not close it.
     """
 
     def __init__(self, target: ProgressTarget | None, part: int) -> None:

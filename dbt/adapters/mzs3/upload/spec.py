@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.upload.progress import ProgressTarget
 _MAX_PARTS_IN_FLIGHT = 4
 
 NOTE_PART = 10_000
-"""The number of an extra part that holds `note_of` the properties; completions omit it."""
+"""The number of an extra part with `note_of` the properties; completions leave it out."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class WriteSpec:
     """What to write, and where; sizes in bytes.
 
     `columns` are the query's, `partition_by` the indexes of those that name folders. Files are
-    numbered from `first_number`; `single_file` is the name of the one file. With `packed`, rows
-    have their hash, are sorted by it, and have packed columns. `reusable` has the uploads, by key,
-    that interrupted runs left open, those with most parts first. A `resumable` run leaves uploads
-    that can be reused. With `dry`, nothing is uploaded, but reports are made.
+    numbered from `first_number`; `single_file` is the name of the only file. With `packed`, the
+    input has a hash, by which it is sorted, and packed columns. `reusable` has the uploads that
+    interrupted runs left open, by key, those with most parts first. A `resumable` run leaves
+    uploads that can be reused. With `dry`, nothing is uploaded, but reports are made.
     """
 
     connection: AwsConnection = field(repr=False)
@@ -49,12 +49,12 @@ class WriteSpec:
 
     @property
     def content(self) -> tuple[ExportedColumn, ...]:
-        """The columns in the files, without those of folders."""
+        """The columns in the files: all except those that name folders."""
         return tuple(c for i, c in enumerate(self.columns) if i not in self.partition_by)
 
     @property
     def bytes_in_flight(self) -> int:
-        """How many bytes may be in flight to S3 at a time."""
+        """The most bytes that may be in flight to S3 at a time."""
         room = self.max_bytes_in_memory - 2 * self.part_size
         return min(room, _MAX_PARTS_IN_FLIGHT * self.part_size)
 
@@ -75,7 +75,7 @@ class OpenUpload:
     def etag_if_equal(self, number: int, body: bytes) -> str | None:
         """The ETag of the part, if S3 already has it with exactly these bytes; else None.
 
-        Always None with kinds of encryption for which the ETag of a part is not its MD5.
+        Always None with encryption by which the ETag of a part is not its MD5.
         """
         etag, size = self.parts.get(number, ("", -1))
         if size != len(body):

@@ -23,8 +23,8 @@ from dbt.adapters.mzs3.upload.progress import ProgressReporter
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 REPORT_DDL = "report string"
-# How many closed files may wait for S3 before the task waits for the oldest.
-_CLOSED = 64
+# If more closed files are still being sent to S3, the task waits for the oldest.
+_MAX_CLOSED = 64
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -32,12 +32,12 @@ Batches = Iterator[pa.RecordBatch]
 def write_parts(spec: WriteSpec, context: Callable[[], Any]) -> Callable[[Batches], Batches]:
     """Returns a function for `mapInArrow` that uploads its rows, and yields reports as JSON.
 
-    The first input column is the part, the second the hash if `spec.packed`, the others are the
-    query's, packed or not. Rows of a part, and of a folder in it, are adjacent and in their final
-    order. No upload is completed; all are aborted on a failure, and if the task is `tied`, which
-    means that different rows have the same hash. `context` is `TaskContext.get`.
+    The first input column is the part; with `spec.packed`, the second is the hash, and the others
+    are packed; else the others are the query's. Rows of a part, and of a folder in it, are
+    adjacent and in their final order. Uploads stay open. All are aborted if the task fails or is
+    `tied`: different rows have the same hash. `context` is `TaskContext.get`.
 
-    `PendingFile.from_dict` parses the report of a file, which is yielded once all parts are in S3.
+    `PendingFile.from_dict` parses the report of a file, which is yielded once all of it is in S3.
     The last report is the task's: its `stage`, and whether it is `tied`.
     """
 
@@ -46,12 +46,12 @@ def write_parts(spec: WriteSpec, context: Callable[[], Any]) -> Callable[[Batche
         tied = False
         if spec.packed:
             rows = (unpacked(batch, spec.packed, 1) for batch in drop_checked_hash(rows))
-        found = (run for batch in rows for run in runs(batch, spec.partition_by))
+        all_runs = (run for batch in rows for run in runs(batch, spec.partition_by))
         try:
-            with contextlib.closing(_write_runs(spec, found)) as reports:
+            with contextlib.closing(_write_runs(spec, all_runs)) as reports:
                 yield from map(_report, reports)
         except TiedRowsError:
-            tied = True  # a failure would make Spark retry with the same rows
+            tied = True  # after a failure, Spark would retry with the same rows
         task = context()
         yield _report({"stage": task and task.stageId(), "tied": tied})
 
@@ -62,23 +62,23 @@ def _report(values: Mapping[str, object]) -> pa.RecordBatch:
     return pa.record_batch({"report": [json.dumps(values)]})
 
 
-def _write_runs(spec: WriteSpec, found: Iterable[Run]) -> Generator[dict[str, object]]:
+def _write_runs(spec: WriteSpec, all_runs: Iterable[Run]) -> Generator[dict[str, object]]:
     require_version()
     with Uploader(spec) as uploader:
         writer = None
-        for run in found:
+        for run in all_runs:
             writer = writer or _Writer(spec, uploader, run)
             writer.write(run)
-            yield from writer.reports(keep=_CLOSED)
+            yield from writer.reports(keep=_MAX_CLOSED)
         if writer is not None:
             writer.finish()
             yield from writer.reports(keep=0)
 
 
 def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, object]]:
-    """Uploads the one file of an export without rows, of the query's `schema`; returns its report.
+    """Uploads the one file of an export without rows; returns its report.
 
-    It is in the folder of NULLs, as readers derive the partition columns from folder names.
+    With partition columns, it is in the folder of NULLs: readers derive the columns from folders.
     """
     content = [field for i, field in enumerate(schema) if i not in spec.partition_by]
     rows = pa.RecordBatch.from_pylist([], schema=pa.schema(content))
@@ -126,7 +126,7 @@ class _Writer:
         self._reporter.finish()
 
     def reports(self, keep: int) -> Iterator[dict[str, object]]:
-        """Waits until S3 has the closed files but the `keep` newest, and yields their reports."""
+        """Waits until S3 has all closed files except the `keep` newest; yields their reports."""
         while len(self._closed) > keep:
             head, upload = self._closed.popleft()
             yield {**head, **upload.report()}
@@ -148,7 +148,7 @@ class _Writer:
         file.upload.finish()
         self._reporter.add(0, file.upload.bytes - before)
         head = {"part": file.part, "number": file.number, "folder": file.folder, "rows": file.rows}
-        # The OpenFile is not kept: many closed files may wait for S3, and compressors take memory.
+        # The OpenFile is not kept, as its compressor takes memory, and many files may be closed.
         self._closed.append((head, file.upload))
 
 
@@ -166,36 +166,36 @@ class TiedRowsError(Exception):
     """Different rows have the same hash."""
 
 
-_HASH = 1  # index of the column; the part is before it
+_HASH = 1  # the index of its column, after that of the part
 
 
 def drop_checked_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Removes the hash, the second column, from batches that are sorted by it.
 
-    Raises TiedRowsError if rows with the same hash differ other than in the bits of a NaN. Columns
+    Raises TiedRowsError if rows with the same hash differ, except in the bits of a NaN. Columns
     must not be nested. Needs memory for two copies of the rows that share a hash.
     """
-    before: pa.RecordBatch | None = None
+    last_row: pa.RecordBatch | None = None
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        if before is not None:
-            _require_alike(before, batch.slice(0, 1))
+        if last_row is not None:
+            _require_alike(last_row, batch.slice(0, 1))
         hashes = batch.column(_HASH)
         same = pc.equal(hashes.slice(0, batch.num_rows - 1), hashes.slice(1))
         if pc.any(same).as_py():
-            first = pc.indices_nonzero(same)
-            _require_alike(batch.take(first), batch.take(pc.add(first, 1)))
-        before = batch.take(pa.array([batch.num_rows - 1]))  # a copy: a slice would keep the batch
+            indexes = pc.indices_nonzero(same)
+            _require_alike(batch.take(indexes), batch.take(pc.add(indexes, 1)))
+        last_row = batch.take(pa.array([batch.num_rows - 1]))  # a slice keeps the batch
         yield batch.select([i for i in range(batch.num_columns) if i != _HASH])
 
 
 def _require_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> None:
-    """Raises TiedRowsError if rows have the same hashes as those of `right`, but differ."""
+    """Raises TiedRowsError if rows of `left` and `right` have equal hashes, but differ."""
     if not left.column(_HASH).equals(right.column(_HASH)):
         return
-    for mine, other in zip(left.columns, right.columns, strict=True):
-        if not float_bits(mine).equals(float_bits(other)):
+    for column, other_column in zip(left.columns, right.columns, strict=True):
+        if not float_bits(column).equals(float_bits(other_column)):
             raise TiedRowsError
 
 
@@ -204,30 +204,30 @@ _GATHERED_BYTES = 4 << 20
 
 
 def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Joins small batches to larger ones; rows and their order stay the same.
+    """Joins small batches to larger ones, without changing rows or their order.
 
-    Holds less than 8 MiB in memory, and twice that while they are joined.
+    Keeps less than 8 MiB in memory, and twice that while joining them.
     """
-    held: list[pa.RecordBatch] = []
+    gathered: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         is_large = batch.nbytes >= _GATHERED_BYTES
         if not is_large:
-            held.append(batch)
+            gathered.append(batch)
             rows += batch.num_rows
             size += batch.nbytes
         if is_large or rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
-            yield from _join(held)
+            yield from _join(gathered)
             rows = size = 0
         if is_large:
             yield batch
-    yield from _join(held)
+    yield from _join(gathered)
 
 
-def _join(held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Empties `held`, and returns its batches joined to one; an empty list if there are none."""
-    if not held:
+def _join(gathered: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Empties `gathered`, and returns its batches joined to one; [] if there are none."""
+    if not gathered:
         return []
-    joined: list[pa.RecordBatch] = pa.Table.from_batches(held).combine_chunks().to_batches()
-    held.clear()
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(gathered).combine_chunks().to_batches()
+    gathered.clear()
     return joined
