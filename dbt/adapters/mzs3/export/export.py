@@ -64,7 +64,7 @@ class Export:
     def write_spec(
         self, preflight: Preflight, *, dry: bool = False, progress: ProgressTarget | None = None
     ) -> WriteSpec:
-        """What workers need to write files; with `dry`, they upload nothing, but still report."""
+        """What workers need to write files; with `dry`, they only report what they would write."""
         options, first_number = self.options, preflight.first_number
         if dry and preflight.existing is not None:
             first_number = int(preflight.existing.manifest["first_number"])

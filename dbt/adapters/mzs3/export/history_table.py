@@ -57,10 +57,8 @@ class History:
         self._table = RunTable(spark, schema, TABLE, _COLUMNS, "Every run of copy_to_s3")
 
     def append(self, run: RecordedRun) -> None:
-        """Adds a run to the table, with the first 2000 characters of its error.
-
-        Raises what Spark raises.
-        """
+        """Adds a run to the table, with the first 2000 characters of its error. Raises what Spark
+        raises."""
         values = {**asdict(run), "error": (run.error or "")[:_MAX_ERROR] or None}
         rows = pa.Table.from_pylist([values], _COLUMNS)
         self._table.append(rows, int(run.started.timestamp() * 1000))

@@ -107,10 +107,10 @@ class RunMonitor:
             "unique_id": export.node,
             "location": self._uri,
         }
-        self._copy = f"COPY to {self._uri}"
+        self._title = f"COPY to {self._uri}"
 
     def __enter__(self) -> RunMonitor:
-        text = f"{self._copy} in {grouped(self._parts, 'part')}"
+        text = f"{self._title} in {grouped(self._parts, 'part')}"
         self._tell("started", text, {"parts": self._parts, "as_of": self._export.as_of}, "debug")
         if schema := self._context.schema:
             # The history is opened while the query is planned.
@@ -167,7 +167,7 @@ class RunMonitor:
     def begin_again(self, reason: RestartReason) -> None:
         """Reports that the query runs once more. Raises CopyError if the run was cancelled."""
         self.stop_if_cancelled()
-        text = f"{self._copy} begins again, {_RESTART_TEXTS[reason]}"
+        text = f"{self._title} begins again, {_RESTART_TEXTS[reason]}"
         self._tell("begins_again", text, {"reason": reason, "limit": WIDEST})
 
     def note_recovered(self, finished: str) -> None:
@@ -214,11 +214,11 @@ class RunMonitor:
             self._tell("committed", text, fields)
         elif self.is_cancelled or not isinstance(failure, Exception):
             status = "cancelled"
-            self._tell("cancelled", f"{self._copy} was cancelled", fields, "debug")
+            self._tell("cancelled", f"{self._title} was cancelled", fields, "debug")
         else:
             status = "error"
             # The event is for debugging only, as dbt shows the error of a model.
-            self._tell("failed", f"{self._copy} failed: {error}", fields, "debug")
+            self._tell("failed", f"{self._title} failed: {error}", fields, "debug")
         self._wait_for_history()
         if self._history is None:
             return

@@ -44,7 +44,7 @@ class CopyOptions:
     properties: ObjectProperties = group(ObjectProperties)
 
     def as_config(self) -> dict[str, Any]:
-        """The options as users write them, without object properties and those of no effect."""
+        """The options as users write them, without object properties and unused ones."""
         unused = ("single_file",) if self.single_file is None else (*_PART_KEYS, "max_file_size")
         unrecorded = {*unused, *options_of(ObjectProperties)}
         config = {key: value for key, value in as_config(self).items() if key not in unrecorded}

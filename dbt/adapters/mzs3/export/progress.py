@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.upload.progress import ProgressTarget
 
 EVERY_S = 5.0
 _MAX_DATAGRAM = 1024
-_BAR = 16
+_BAR = 16  # characters
 
 
 def background_thread(
@@ -164,7 +164,7 @@ class Snapshot:
 
 
 @dataclass
-class _Part:
+class _Message:
     attempt: str
     rows: int
     bytes: int
@@ -178,7 +178,7 @@ class ProgressTotals:
         self.token = token
         self.parts = parts
         self._first_report_at: float | None = None
-        self._latest: dict[int, _Part] = {}
+        self._latest: dict[int, _Message] = {}
 
     def accept(self, datagram: bytes) -> None:
         """Records a worker's message about a part, instead of earlier ones of any task attempt."""
@@ -192,7 +192,7 @@ class ProgressTotals:
             if any(type(number) is not int or number < 0 for number in numbers):
                 return
             part, rows, size = numbers
-            latest = _Part(str(message["attempt"]), rows, size, done=message["done"] is True)
+            latest = _Message(str(message["attempt"]), rows, size, done=message["done"] is True)
         except (ValueError, TypeError, LookupError, RecursionError):
             return
         if part >= self.parts:

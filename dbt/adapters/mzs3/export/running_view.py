@@ -75,10 +75,8 @@ class RunningView:
         self.name = qualified_name(schema, VIEW)
 
     def read(self) -> list[RunningCopy] | None:
-        """The rows that the view shows; None if there is no view.
-
-        Raises what Spark raises, and SparkJobError if another relation has the name.
-        """
+        """The rows that the view shows; None if there is no view. Raises what Spark raises, and
+        SparkJobError if another relation has the name."""
         columns = ", ".join(
             f"unix_millis({name}) AS {name}" if name in _MOMENTS else quote_identifier(name)
             for name in _COLUMNS
@@ -132,7 +130,7 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
         f"{value} AS {quote_identifier(name)}"
         for name, value in {**columns, "state": state}.items()
     )
-    # VALUES needs at least one row. If there is none, `visible` filters a row of NULLs.
+    # VALUES needs at least one row. If there is none, `visible` filters out a row of NULLs.
     rows = [
         {**vars(copy), **vars(copy.progress)}
         for copy in sorted(copies, key=attrgetter("started", "run"))

@@ -127,7 +127,7 @@ def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:
 def _one_source(
     adapter: Any, operation: str, table: Any, other_problems: Sequence[str] = ()
 ) -> Any:
-    """The node of one table. Raises ConfigError if another node has its relations."""
+    """The node of one table. Raises ConfigError if another node writes its relations."""
     of_table = [] if isinstance(table, str) else [f"source must be {_A_TABLE}, not {table!r}"]
     Problems(operation, [*of_table, *other_problems]).raise_if_any()
     nodes = selected_sources(adapter.get_macro_resolver(), [table])

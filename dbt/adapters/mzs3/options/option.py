@@ -25,7 +25,7 @@ class Option:
     """An option's declaration. `convert` raises ValueError; errors show its text after the key.
 
     `default` is MISSING if the option is required. `blank` replaces a missing or wrong value while
-    problems are gathered; if it is None, the default does. `key` is what users write, if not the
+    problems are gathered; None stands for the default. `key` is what users write, if not the
     field's name. `like` is another key, whose value is used if the option has none. In the docs'
     tables, the option comes after the option `after`, and `shown`, if not empty, is its default.
     `spell` converts a value to what users write. The `formats` have the option; all, if empty. A
@@ -86,7 +86,7 @@ def variant(kinds: Mapping[str, type], **declared: Any) -> Any:
 def options_of(kind: Any) -> dict[str, Option]:
     """All options of a class, its groups and its variants, by key, in the order of the docs."""
     options: dict[str, Option] = {}
-    for opt in _flat(kind):
+    for opt in _all_options(kind):
         options.setdefault(opt.key, opt)
     for opt in list(options.values()):
         if opt.after in options:
@@ -96,16 +96,16 @@ def options_of(kind: Any) -> dict[str, Option]:
     return options
 
 
-def _flat(kind: Any) -> Iterator[Option]:
+def _all_options(kind: Any) -> Iterator[Option]:
     for each in fields(kind):
         if (opt := each.metadata.get(_OPTION)) is not None:
             yield replace(opt, key=opt.key or each.name, field=each.name, owner=kind)
         if _GROUP in each.metadata:
             inner, defaults = each.metadata[_GROUP]
-            for opt in _flat(inner):
+            for opt in _all_options(inner):
                 yield replace(opt, default=defaults.get(opt.key, opt.default))
         for inner in each.metadata.get(_VARIANTS, {}).values():
-            yield from (replace(opt, title=inner.title) for opt in _flat(inner))
+            yield from (replace(opt, title=inner.title) for opt in _all_options(inner))
 
 
 def as_config(options: Any) -> dict[str, Any]:

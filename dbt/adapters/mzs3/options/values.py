@@ -114,7 +114,7 @@ def choice(supported: tuple[str, ...]) -> Callable[[Any], str]:
 
 
 def file_name(value: Any) -> str:
-    """The name of an object directly below a location, without the manifest's underscore."""
+    """A file name without folders; it must not begin with an underscore, as the manifest does."""
     name = text(value)
     if not name or "/" in name or name in (".", ".."):
         raise ValueError(

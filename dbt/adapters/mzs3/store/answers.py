@@ -32,8 +32,8 @@ def answers() -> Iterator[None]:
     """Raises failed requests of the block as StoreError. The block may only call boto3 and read
     its responses.
 
-    Not only boto3's exceptions: boto3 does not wrap those of s3transfer, nor those of urllib3, ssl
-    or sockets while the body of any response is read.
+    This includes exceptions that boto3 does not wrap: those of s3transfer, and those of urllib3,
+    ssl or sockets while the body of any response is read.
     """
     try:
         yield

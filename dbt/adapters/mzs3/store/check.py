@@ -126,7 +126,7 @@ def _upload_checks(check: Callable[..., Check], store: Store, key: str, uri: str
 
 
 def _of_object(
-    check: Callable[..., Check], store: Store, key: str, uri: str, can_list: bool
+    check: Callable[..., Check], store: Store, key: str, uri: str, lists: bool
 ) -> list[Check]:
     def fetch() -> None:
         store.get(key).body.read()
@@ -146,7 +146,7 @@ def _of_object(
             get = check(GET, fetch)
         finally:
             delete = check(DELETE, delete_object, f". {uri} is left there")
-    elif can_list:
+    elif lists:
         get = check(GET, fetch, accepted=MissingError)
     else:  # without s3:ListBucket, S3 denies the GET of a missing object
         why = "as there is no object to get, nor s3:ListBucket to be told so"
@@ -162,6 +162,7 @@ def _checked(
     note: str = "",
     accepted: type[StoreError] | tuple[()] = (),
 ) -> Check:
+    """Calls `action`; returns the result as a Check. An `accepted` failure is a success."""
     try:
         action()
     except accepted:

@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.store.prefix import Prefix, delete_all, probe_name
 
 _Result = TypeVar("_Result")
 
-_ETAG_OF_NONE = '"0"'
+_ETAG_OF_NONE = '"0"'  # an ETag that no object has
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Conditions:
     replaces: bool
 
 
-_known: dict[tuple[str, str], Any] = {}
+_known: dict[tuple[str, str], Any] = {}  # results, by the test and the store's place
 _trying: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
 
 
@@ -83,7 +83,7 @@ def heeds_conditional_delete(prefix: Prefix) -> bool:
     """
     if prefix.store.traits.heeds_conditions:
         return True
-    # Sources ignore the object because of the name's last part, exports and Spark of its first.
+    # Sources ignore the object because of its name's end, exports and Spark because of its start.
     name = f"{probe_name()}/_committing.json"
     doing = f"trying a conditional DELETE at {prefix.uri_of(prefix.key(name))}"
     with explained(doing, "s3:PutObject and s3:DeleteObject"):

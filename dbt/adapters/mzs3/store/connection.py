@@ -90,7 +90,7 @@ class AwsConnection:
     otherwise."""
 
     def problems(self, given: Mapping[str, Any]) -> Iterator[str]:
-        """A problem for each option that needs another one, which is missing."""
+        """A problem for each option that needs another one, if that is missing."""
         for first, second in (
             ("access_key_id", "secret_access_key"),
             ("secret_access_key", "access_key_id"),

@@ -1,4 +1,4 @@
-"""The errors of requests to a store, with advice for users, on the driver and executors.
+"""The errors of requests to a store, with advice for users; used on driver and executors.
 
 Callers of a store catch StoreError or a subclass. `answers.py` creates them from the exceptions of
 boto3, by the `codes` of the classes.
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 READS_OBJECT = (
     "s3:GetObject; or there is no such object, which S3 says only where s3:ListBucket is allowed"
 )
-"""The `permission` for `describe` if an object that may not exist is read."""
+"""The `permission` that `describe` gets when an object is read that may not exist."""
 
 _PERMISSIONS = {
     "AbortMultipartUpload": "s3:AbortMultipartUpload",
@@ -37,7 +37,7 @@ class StoreError(Exception):
     """A request to a store failed.
 
     `code` is the error code of the response, such as `AccessDenied`. Without a response, it is the
-    name of boto3's exception, and the HTTP `status` is 0. `is_answer`: it is from a response.
+    name of boto3's exception, and the HTTP `status` is 0. `is_answer`: a response came.
     """
 
     advice = ""

@@ -29,8 +29,8 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 _THREADS = 16
-_CONFLICTS = 4
-_PAUSE_S = 0.1
+_CONFLICTS = 4  # how often a request is retried after a conflict
+_PAUSE_S = 0.1  # before the first retry; then twice as long each time
 _PROBE = "_mzs3_"
 
 

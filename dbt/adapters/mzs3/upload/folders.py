@@ -32,8 +32,8 @@ class Run:
 def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
     """Cuts the batch where the part (the first column) or the folder changes.
 
-    `partition_by` are the indexes of the folders' columns, without counting the first
-    column of the batch. The runs don't have these columns.
+    `partition_by` are the indexes of the folders' columns, without counting the first column of
+    the batch. The runs don't have these columns.
     """
     part, *columns = batch.columns
     keys = [columns[i] for i in partition_by]
@@ -50,10 +50,8 @@ def runs(batch: pa.RecordBatch, partition_by: Sequence[int]) -> Iterator[Run]:
 
 
 def folder_of(names: Sequence[str], texts: Sequence[str | None]) -> str:
-    """The path of a folder, with a final slash; empty if there are no partition columns.
-
-    Raises ExecutorError for values that no folder name can represent.
-    """
+    """The path of a folder, with a final slash; empty if there are no partition columns. Raises
+    ExecutorError for values that no folder name can represent."""
     return "".join(
         f"{escape_folder(name)}={_value(name, text)}/"
         for name, text in zip(names, texts, strict=True)

@@ -75,7 +75,7 @@ class OpenUpload:
     def etag_if_equal(self, number: int, body: bytes) -> str | None:
         """The ETag of the part, if S3 already has it with exactly these bytes; else None.
 
-        Always None with encryption by which the ETag of a part is not its MD5.
+        Always None if the encryption makes ETags of parts that are not MD5s.
         """
         etag, size = self.parts.get(number, ("", -1))
         if size != len(body):

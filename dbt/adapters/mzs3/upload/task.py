@@ -63,6 +63,7 @@ def _report(values: Mapping[str, object]) -> pa.RecordBatch:
 
 
 def _write_runs(spec: WriteSpec, all_runs: Iterable[Run]) -> Generator[dict[str, object]]:
+    """Uploads the runs as files; yields the report of each file once S3 has it."""
     require_version()
     with Uploader(spec) as uploader:
         writer = None
@@ -87,6 +88,8 @@ def write_empty_part(spec: WriteSpec, schema: pa.Schema) -> list[dict[str, objec
 
 
 class _Writer:
+    """Writes runs to files, of which one at a time is open."""
+
     def __init__(self, spec: WriteSpec, uploader: Uploader, first: Run) -> None:
         self._spec = spec
         self._uploader = uploader
@@ -186,7 +189,7 @@ def drop_checked_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
         if pc.any(same).as_py():
             indexes = pc.indices_nonzero(same)
             _require_alike(batch.take(indexes), batch.take(pc.add(indexes, 1)))
-        last_row = batch.take(pa.array([batch.num_rows - 1]))  # a slice keeps the batch
+        last_row = batch.take(pa.array([batch.num_rows - 1]))  # a slice would keep all
         yield batch.select([i for i in range(batch.num_columns) if i != _HASH])
 
 
@@ -204,10 +207,8 @@ _GATHERED_BYTES = 4 << 20
 
 
 def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Joins small batches to larger ones, without changing rows or their order.
-
-    Keeps less than 8 MiB in memory, and twice that while joining them.
-    """
+    """Joins small batches to larger ones, without changing rows or their order. Keeps less than
+    8 MiB in memory, and twice that while joining them."""
     gathered: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

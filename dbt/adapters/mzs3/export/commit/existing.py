@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.upload.names import UsedNames
 from dbt.adapters.mzs3.upload.pending import PendingFile
 
 # The options that readers of the files have to know.
-_READING = (
+_READER_OPTIONS = (
     "format",
     "partition_by",
     *(key for each in FORMATS.values() for key in each.reading_options),
@@ -126,7 +126,7 @@ def require_same_reading(
 ) -> None:
     """Raises LocationError if new files like this can't be read as one table with the old ones."""
     old = existing.manifest
-    differ = [key for key in _READING if old["options"].get(key) != options.get(key)]
+    differ = [key for key in _READER_OPTIONS if old["options"].get(key) != options.get(key)]
     if old["schema"] != schema:
         differ.append("columns")
     if differ:

@@ -31,7 +31,7 @@ from dbt.adapters.mzs3.upload.reaper import UnknownClaimError
 COMMITTING = "_committing.json"
 State = Literal["open", "forward", "back", "closed"]
 
-_ETAG_OF_NONE = '"0"'
+_ETAG_OF_NONE = '"0"'  # an ETag that no object has
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
 
 
 def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None) -> Version:
-    """Writes the intent if the object is still `instead_of`; if that is None, still absent.
+    """Writes the intent if the object is still the version `instead_of`, or still absent if None.
 
     Raises ChangedError if the object is another one; after other failures, StoreError if the
     intent was not written, and UnansweredError if it may have been.
@@ -230,8 +230,8 @@ def close_intent(
 ) -> None:
     """Frees the location for the next commit; raises ChangedError or StoreError.
 
-    Deletes the object if no `used` names have to be kept and `deletes`, which says that the store
-    supports conditional deletes, as it could be a later run's. Else sets the state to `closed`.
+    Deletes the object if no `used` names have to be kept and the store supports conditional
+    deletes (`deletes`), which spare a later run's intent. Else sets the state to `closed`.
     """
     if deletes and used == NO_NAMES:
         try:

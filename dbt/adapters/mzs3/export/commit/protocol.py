@@ -75,7 +75,7 @@ class Commit:
         """The commit of an intent that another run has written, for this run to recover."""
         assert version.intent.pending is not None
         commit = cls(prefix, version.intent.pending, deletes=deletes)
-        commit._go_on_from(version)
+        commit._continue_from(version)
         commit._writer = uuid.uuid4().hex
         return commit
 
@@ -169,7 +169,7 @@ class Commit:
         assert self._version is not None
         return self._version
 
-    def _go_on_from(self, version: Version) -> None:
+    def _continue_from(self, version: Version) -> None:
         # An intent has the same encryption as the files only if the same run has written both.
         writers = {version.intent.run_id, version.intent.written_by}
         is_own = writers == {self.pending.manifest["run_id"]}
@@ -183,7 +183,7 @@ class Commit:
         intent = self._current.intent
         shared = intent.shared if shared is None else shared
         changed = replace(intent, state=state, shared=shared, written_by=self._writer)
-        self._go_on_from(put_intent(self._prefix, changed, self._current))
+        self._continue_from(put_intent(self._prefix, changed, self._current))
 
     # -- claiming the location
 
@@ -193,12 +193,12 @@ class Commit:
             version = put_intent(self._prefix, intent, None)
         except ChangedError as exc:
             version = self._claim_closed(intent, exc.found)
-        self._go_on_from(version)
+        self._continue_from(version)
 
     def _claim_closed(self, intent: CommitIntent, found: Version | None) -> Version:
         """Claims the location by replacing `found`, the closed intent of an earlier commit."""
         if found is not None and found.intent.run_id == self._writer:
-            self._go_on_from(found)
+            self._continue_from(found)
             raise ChangedError(found)  # another run has taken over our commit already
         if found is None or found.intent.state != "closed":
             raise self._taken_error()
@@ -213,17 +213,18 @@ class Commit:
         except ChangedError as exc:
             if exc.found is None or exc.found.intent.run_id != self._writer:
                 raise self._taken_error() from exc
-            self._go_on_from(exc.found)
+            self._continue_from(exc.found)
             raise  # another run has taken over our commit already
 
     def _require_claimed(self) -> None:
+        """Raises LocationError if another run has changed the intent since this run knew it."""
         try:
             found = read_intent(self._prefix)
         except StoreError:
             return  # an export works without the permission to read
         if found is None or found.intent != self._current.intent:
             raise self._taken_error()
-        self._go_on_from(found)
+        self._continue_from(found)
 
     def _taken_error(self) -> LocationError:
         return LocationError(
@@ -288,7 +289,7 @@ class Commit:
         if self._version is None and not isinstance(exc, LocationError):
             found = read_intent(self._prefix)
             if found is not None and found.intent.run_id == self._writer:
-                self._go_on_from(found)
+                self._continue_from(found)
         return self._version is not None
 
     def _decide_back_unless_forward(self) -> bool:
@@ -306,7 +307,7 @@ class Commit:
         is_ours = found is not None and found.intent.run_id == self._current.intent.run_id
         if found is None or not is_ours or found.intent.state == "closed":
             return self._effects.is_visible()
-        self._go_on_from(found)
+        self._continue_from(found)
         return found.intent.state == "forward"
 
     def _undo(self) -> list[str]:
@@ -319,6 +320,8 @@ class Commit:
         return self._effects.abort() + (notes if state == "back" else [])
 
     def _abort_undecided(self, second: Exception) -> list[str]:
+        """If the state could not be changed or read: returns lines about what is left; aborts the
+        uploads only if a permission is missing."""
         text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
         # Once an upload is aborted, or a name taken, other runs can't roll forward either.
         aborted = self._effects.abort(but_taken=True) if is_denied(second) else []
@@ -346,7 +349,7 @@ class Commit:
             decided = (self._current.intent.run_id, "forward")
             if found is None or (found.intent.run_id, found.intent.state) != decided:
                 raise _LostError(self._effects.overtaken_text()) from changed
-            self._go_on_from(found)
+            self._continue_from(found)
 
     def _make_visible_with_another(self) -> None:
         """Completes the uploads and writes the manifest, while another run may do the same. Raises

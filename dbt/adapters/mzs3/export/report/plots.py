@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.export.report.summary import Span, Spread
 _MAX_STEPS = 4  # on an axis
 _LINE_OUTLIER = 25  # times the median
 _BAR_OUTLIER = 6  # times the 90th percentile
-# The height of the lowest value on a logarithmic axis, as a share of the axis; zero has none.
+# The height of the lowest value on a logarithmic axis, as a share of the axis; zero is below.
 _LOG_FLOOR = 0.12
 _TOP_MARGIN, _BOTTOM_MARGIN = 12, 22  # in pixels
 _MAX_BAR_WIDTH = 2.4  # in % of the plot

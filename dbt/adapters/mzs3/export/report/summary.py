@@ -121,9 +121,8 @@ class ModelRuns:
 class Summary:
     """The content of the report. Models whose last run did not succeed come first; then by name.
 
-    `buckets` has the totals of buckets that have runs, in order; `failures` are the noteworthy
-    runs, newest first. `median_seconds` is of all successful runs. `is_cut`: older runs are left
-    out.
+    `buckets` has the totals of buckets with runs, in order; `failures` are the noteworthy runs,
+    newest first. `median_seconds` is of all successful runs. `is_cut`: older runs are left out.
     """
 
     span: Span
@@ -136,9 +135,8 @@ class Summary:
 
 
 def summarize(runs: Iterable[ReportedRun], now: datetime) -> Summary:
-    """Adds up the MAX_RUNS newest runs; `runs` are given newest first.
-
-    Keeps three numbers of each run, and a few dozen runs of each model, with shortened errors."""
+    """Adds up the MAX_RUNS newest runs; `runs` are given newest first. Keeps three numbers of each
+    run, and a few dozen runs of each model, with shortened errors."""
     days: dict[int, Counter[str]] = {}
     models: dict[str, ModelRuns] = {}
     failures: list[ReportedRun] = []
