@@ -28,36 +28,36 @@ class CsvDialect:
     """The unquoted text that stands for NULL; an export quotes a value that equals it."""
 
     def problems(self, _: object = None, *, may_lack_quote: bool = False) -> list[str]:
-        """Why PostgreSQL's COPY would refuse the dialect, in similar words; empty if usable.
+        """The reasons why PostgreSQL's COPY would refuse the dialect, in similar words.
 
         An escape that equals the quote is not checked again.
         """
         names = ["delimiter"]
         names += ["quote"] if self.quote or not may_lack_quote else []
         names += ["escape"] if self.escape != self.quote else []
-        found = [
+        problems = [
             f"{name} must be a single one-byte character"
             for name in names
             if len(getattr(self, name).encode()) != 1
         ]
         # PostgreSQL's texts can't contain a NUL byte, and sources reject it.
-        found += [
+        problems += [
             f"{name} cannot hold a NUL byte" for name, value in vars(self).items() if "\0" in value
         ]
         newlines = {"\n", "\r"}
         marks = {"delimiter": self.delimiter, "quote": self.quote}
         if self.quote and self.delimiter == self.quote:
-            found.append("delimiter and quote must be different")
-        found += [
+            problems.append("delimiter and quote must be different")
+        problems += [
             f"{name} cannot be newline or carriage return"
             for name, mark in marks.items()
             if mark in newlines
         ]
         if newlines & set(self.null):
-            found.append("null representation cannot use newline or carriage return")
-        found += [
+            problems.append("null representation cannot use newline or carriage return")
+        problems += [
             f"{name} must not appear in the null specification"
             for name, mark in marks.items()
             if mark and mark in self.null
         ]
-        return found
+        return problems

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVa
 
 import pyarrow as pa
 
-# Large enough for Arrow's speed, small enough for a worker's memory.
+# The size of a piece: large enough for Arrow's speed, small enough for a worker's memory.
 PIECE_BYTES = 8 << 20
 
 # Columns that are sent to workers with the rows, but not written to files.
@@ -70,7 +70,7 @@ class SinkFile(io.RawIOBase):
         self.is_given_up = False
 
     def write(self, data: Any, /) -> int:
-        """Appends a copy, as the writer may use its buffer again."""
+        """Appends a copy, as the writer may reuse its buffer."""
         copy = bytes(data)
         if not self.is_given_up:
             self._sink.append(memoryview(copy))
@@ -85,9 +85,9 @@ class OpenFile(Protocol):
     """One file that is being written."""
 
     def take(self, piece: Any, start: int) -> int:
-        """Writes the piece's rows from `start` on, as many as fit. Returns where the others begin.
+        """Writes the rows from index `start` on that fit. Returns the index of the next row.
 
-        If there are others, the file is full. A file without rows takes at least one row.
+        If rows remain, the file is full. A file without rows takes at least one row.
         """
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ def in_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 class FileWriter:
     """Writes rows of one schema to files, whose bytes do not depend on how rows were batched.
 
-    `prepare` makes a piece, which has a length, from rows; `open` starts a file that takes pieces.
+    `prepare` converts rows to a piece, which has a length; `open` starts a file that takes pieces.
     """
 
     prepare: Callable[[pa.RecordBatch], Any]
@@ -171,7 +171,7 @@ class ExportFormat(Format):
     title: ClassVar[str]
     """The format's name for people."""
     stored_as: ClassVar[Mapping[str, StoredAs]]
-    """By the value of the option `compression`, the default first."""
+    """The suffix and media type by the value of `compression`; the default comes first."""
     reading_options: ClassVar[tuple[str, ...]] = ()
     """The options of this format alone that a reader needs."""
 
@@ -184,7 +184,7 @@ class ExportFormat(Format):
         return self.stored_as[self.compression]
 
     def of_file(self, name: str) -> ExportFormat:
-        """The format with the compression that the file's name shows, if it shows one."""
+        """The format with the compression that the suffix of a file's name stands for, if any."""
         for compression, stored in self.stored_as.items():
             if name.endswith(stored.suffix):
                 return replace(self, compression=compression)
@@ -204,6 +204,6 @@ class ExportFormat(Format):
     def count_rows(self, file: pa.NativeFile) -> int:
         """The number of rows of a file, in bounded memory.
 
-        Raises OSError, ArrowException or ValueError if the file is not of the format. Reading in
-        order is cheapest: `verify_copy` fetches again what was not read in order.
+        Raises OSError, ArrowException or ValueError if the file is not of the format. Sequential
+        reads are cheapest: `verify_copy` fetches bytes anew if they are read out of order.
         """

@@ -45,14 +45,14 @@ EXTENSION_KEY = "ARROW:extension:name"
 GROUPS_PER_FILE = 5
 MAX_GROUP_BYTES = 32 << 20
 
-# Added to each row's size: so a group has an end even if all values take no bytes, and a size
-# above 0 means that there are rows.
+# Added to each row's size, so that a group ends even if no value takes bytes, and that any group
+# with rows has a size above 0.
 _ROW_BYTES = 1
 # The size of an offset, whether text and lists have offsets of 32 or 64 bits.
 _OFFSET_BYTES = 8
-# About the footer's size for one column of one row group, unless statistics are long texts.
+# About the bytes of the footer per column and row group, unless statistics are long texts.
 _FOOTER_BYTES = 112
-# Where Arrow's default level won't do: for gzip it is the slowest.
+# Compression levels other than Arrow's default, which is the slowest for gzip.
 _LEVELS = {"gzip": 4}
 
 
@@ -60,11 +60,10 @@ _LEVELS = {"gzip": 4}
 class ParquetFormat(ExportFormat):
     """Files with Materialize's types, and their extension names in the Arrow schema.
 
-    A row group is limited in bytes of Arrow's memory; a larger row gets its own row group. A
-    file's size is within one row group of `max_file_size`. It is larger only if its last row group
-    came out larger than all before, or its footer larger than usual. (The part's last file ends
-    where the rows do.) The bytes depend on the rows and on the version of pyarrow, which every
-    file names.
+    A row group is limited by its size in Arrow's memory; a larger row gets its own row group.
+    Except for the last file of a part, a file's size is within one row group of `max_file_size`.
+    It is larger only if its last row group is larger than all before, or its footer than usual.
+    The bytes depend on the rows and the version of pyarrow, which every file names.
     """
 
     name = "parquet"
@@ -106,7 +105,7 @@ def parquet_files(
     schema: pa.Schema, compression: str, max_file_size: int, *, checksums: bool = False
 ) -> Callable[[Sink], OpenFile]:
     """Returns a function that starts a file; with `checksums`, each page has a checksum."""
-    # All settings that affect the bytes, or which readers support them.
+    # All settings that affect the bytes, or which readers can read them.
     open_writer = partial(
         pq.ParquetWriter,
         schema=schema,
@@ -118,7 +117,7 @@ def parquet_files(
         write_statistics=True,
         write_page_checksum=checksums,
         store_schema=True,
-        use_compliant_nested_type=False,  # lists' elements are called `item`, as in Materialize's
+        use_compliant_nested_type=False,  # lists' elements are called `item`, as by Materialize
     )
     empty = pa.BufferOutputStream()
     open_writer(empty).close()
@@ -138,8 +137,8 @@ class RowGroupFile:
     """One file. Rows are held back until they fill a row group; a larger row is its own group.
 
     The file ends before a group that, if as large as the file's largest, would exceed the limit.
-    Its footer has `footer` bytes, and `footer_of_group` for each group. Memory: a group twice, as
-    rows and as columns, and what Arrow's writer holds.
+    Its footer has `footer` bytes, and `footer_of_group` more for each group. Memory: a group
+    twice, as rows and as columns, and what Arrow's writer holds.
     """
 
     def __init__(
@@ -164,7 +163,7 @@ class RowGroupFile:
         self._writer = open_writer(self._output)
 
     def take(self, piece: RowBlock[list[pa.Array]], start: int) -> int:
-        """Writes rows until a group fills the file. Returns where the remaining rows begin."""
+        """Writes rows until a group fills the file. Returns the index of the next row."""
         while start < len(piece) and not self._full:
             end = piece.end_within(start, self._max_group - self._bytes)
             if end == start and self._bytes:
@@ -184,7 +183,7 @@ class RowGroupFile:
         self._writer.close()
 
     def __del__(self) -> None:
-        # When deleted, pyarrow's writer writes the file's end, which a failed file does not need.
+        # On deletion, pyarrow's writer writes the file's end, which a failed file does not need.
         self._output.is_given_up = True
 
     def _write_group(self) -> None:
@@ -258,7 +257,7 @@ def file_schema(schema: pa.Schema, logical_types: Sequence[LogicalType]) -> pa.S
 def file_field(
     name: str, data_type: pa.DataType, logical_type: LogicalType, *, nullable: bool = True
 ) -> pa.Field:
-    """The field for an Arrow type from Spark and a meaning. Raises TypeError if there is none."""
+    """The field for a type from Spark with this meaning. Raises TypeError if there is none."""
     extension, file_type = _named_type(data_type, logical_type)
     metadata = {EXTENSION_KEY: f"materialize.v1.{extension}"}
     return pa.field(name, file_type, nullable=nullable, metadata=metadata)
@@ -266,8 +265,8 @@ def file_field(
 
 def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str, pa.DataType]:
     if logical_type.kind in ("variant", "interval"):
-        meant = row_of(logical_type.kind)
-        return meant.materialize, meant.in_files
+        row_of_kind = row_of(logical_type.kind)
+        return row_of_kind.materialize, row_of_kind.in_files
     if logical_type.kind == "map":
         key_type, value_type = logical_type.children
         key, value = data_type.value_type
@@ -281,8 +280,8 @@ def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str,
     if pa.types.is_struct(data_type):
         fields = list(data_type)
         children = logical_type.of_children(len(fields))
-        described = zip(fields, children, strict=True)
-        return "record", pa.struct([file_field(f.name, f.type, child) for f, child in described])
+        pairs = zip(fields, children, strict=True)
+        return "record", pa.struct([file_field(f.name, f.type, child) for f, child in pairs])
     if pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= MAX_DIGITS:
         return "numeric", pa.decimal128(MAX_DIGITS, data_type.scale)
     row = type_sent_as(data_type)
@@ -294,10 +293,10 @@ def _named_type(data_type: pa.DataType, logical_type: LogicalType) -> tuple[str,
 def file_columns(
     rows: pa.RecordBatch, schema: pa.Schema, logical_types: Sequence[LogicalType]
 ) -> list[pa.Array]:
-    """The columns in the types of `schema`, which `file_schema` made for both.
+    """Casts the columns of `rows` to the types of `schema`, which `file_schema` has returned.
 
-    Values stay the same: only their width, their zone's name or their unit is cast. All NaNs get
-    the same bits. Raises ExecutorError if a text is not UTF-8.
+    The casts change only the width, the unit or the name of the time zone, and no value. All NaNs
+    get the same bits. Raises ExecutorError if a text is not UTF-8.
     """
     columns = []
     for values, field, logical_type in zip(rows.columns, schema, logical_types, strict=True):

@@ -11,22 +11,22 @@ import pyarrow as pa
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.write.format import RowBlock, Sink, SinkFile
 
-# The text between two flushes; a flush shows the compressed size, and costs about ten bytes.
+# Bytes of text between flushes. A flush reveals the compressed size, and costs some ten bytes.
 CHUNK_BYTES = 1 << 20
-# A file is full when less than 1/64 of it is certain to be free.
+# A file counts as full once less than 1/64 of `max_file_size` is certain to be free.
 LEAST_SHARE = 64
-# Twice as fast as zlib's own choice, 6, for files 6 % larger (500 000 rows of flights).
+# Twice as fast as zlib's default level, 6, for files that are 6 % larger (of 500 000 rows).
 GZIP_LEVEL = 4
 
-# zlib's code for gzip with header and checksum; the header has no timestamp.
+# zlib's `wbits` for gzip with header and checksum; the header has no timestamp.
 _GZIP_WINDOW = 31
-# Upper bounds of what either codec adds to data that it can't compress: 1/8 of the data (zlib's
-# `deflateBound`; zstd adds less), and this for headers, checksums and the mark of a flush.
+# Upper bounds of what a codec adds to data that it can't compress: 1/8 of the data (zlib's
+# `deflateBound`; zstd adds less), and `_OVERHEAD` for headers, checksums and the mark of a flush.
 _EXPANSION = 8
 _OVERHEAD = 128
 # The size of gzip's last block and checksum, or of zstd's last block.
 _END = 32
-# Splitting a block at its quotes may take many times its size in memory.
+# Blocks for `RecordCounter`, which may need many times their size in memory to split them.
 BLOCK_BYTES = 256 << 10
 
 Lines = RowBlock[memoryview]
@@ -34,7 +34,7 @@ Lines = RowBlock[memoryview]
 
 
 def lines_of(texts: pa.Array) -> Lines:
-    """The lines that `CsvEncoder.encode` returns."""
+    """Converts the texts that `CsvEncoder.encode` returns to Lines."""
     _, offsets, data = texts.buffers()
     return RowBlock(memoryview(data or b""), memoryview(offsets).cast("q")[: len(texts) + 1])
 
@@ -50,7 +50,7 @@ class CsvFile:
             sink.append(memoryview(header))
 
     def take(self, lines: Lines, start: int) -> int:
-        """Writes as many whole lines as fit. Returns where the remaining lines begin."""
+        """Writes the lines from index `start` on that fit. Returns the index of the next line."""
         end = lines.end_within(start, self._max_file_size - self._sink.bytes)
         if end == start and self._empty:
             end = start + 1
@@ -88,7 +88,7 @@ class CompressedCsvFile:
         self._room = self._room_for_text()
 
     def take(self, lines: Lines, start: int) -> int:
-        """Writes as many whole lines as fit. Returns where the remaining lines begin."""
+        """Writes the lines from index `start` on that fit. Returns the index of the next line."""
         while start < len(lines):
             end = lines.end_within(start, min(CHUNK_BYTES, self._room) - len(self._chunk))
             if end == start and self._chunk:
@@ -110,7 +110,7 @@ class CompressedCsvFile:
         self._stream.close()
 
     def __del__(self) -> None:
-        # When deleted, Arrow's stream writes the frame's end, which a failed file does not need.
+        # On deletion, Arrow's stream writes the frame's end, which a failed file does not need.
         self._output.is_given_up = True
 
     def _flush(self) -> None:
@@ -158,7 +158,7 @@ class RecordCounter:
         self._cut_off = b""
         quote, escape = re.escape(self._quote), re.escape(self._escape)
         inner = b"[^%b%b]*" % (quote, escape)
-        # From a quote to the closing one, or to the end of the block, which may cut off an escape.
+        # Matches from a quote to the closing one or the block's end, which may cut off an escape.
         self._stretch = re.compile(
             b"%b%b(?:%b.%b)*(%b|%b?\\Z)" % (quote, inner, escape, inner, quote, escape), re.DOTALL
         )
@@ -168,7 +168,7 @@ class RecordCounter:
         if self._escape != self._quote:
             self._count_between_stretches(block)
         elif self._quote in block:
-            # Most pairs of quotes have no newline between them, and can be ignored.
+            # Two quotes with no newline or quote between them enclose no newline, and are dropped.
             marks = block.translate(None, self._others).replace(self._quote * 2, b"")
             stretches = marks.split(self._quote)
             self.records += b"".join(stretches[int(self.is_inside) :: 2]).count(b"\n")

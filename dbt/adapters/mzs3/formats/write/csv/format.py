@@ -130,7 +130,7 @@ class CsvEncoder:
         if not texts:
             return pa.repeat(text_scalar("\n"), batch.num_rows)
         texts[-1] = append(texts[-1], "\n")
-        # No text is NULL, so "skip" skips none: it is the fastest of Arrow's ways to join.
+        # As no text is NULL, "skip" skips nothing; it is Arrow's fastest way to join.
         delimiter = text_scalar(self.dialect.delimiter)
         return pc.binary_join_element_wise(*texts, delimiter, null_handling="skip")
 
@@ -159,9 +159,9 @@ class CsvEncoder:
 
     def _quoted_where_needed(self, text: pa.Array) -> pa.Array:
         dialect = self.dialect
-        whole = (dialect.null, END_OF_DATA) if len(self.schema) == 1 else (dialect.null,)
+        whole_texts = (dialect.null, END_OF_DATA) if len(self.schema) == 1 else (dialect.null,)
         special = dialect.delimiter + dialect.quote + "\n\r"
-        return self._quoted(text, TextBytes(text).mask_of(special, *whole))
+        return self._quoted(text, TextBytes(text).mask_of(special, *whole_texts))
 
     def _quoted(self, text: pa.Array, mask: pa.Array | None) -> pa.Array:
         quote = self.dialect.quote

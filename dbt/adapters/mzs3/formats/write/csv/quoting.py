@@ -70,8 +70,8 @@ class TextBytes:
         """A mask of the values that contain one of these one-byte characters, or equal one of the
         texts; None if no value does."""
         masks = [self._containing(characters), *map(self._equal_to, texts)]
-        some = [mask for mask in masks if mask is not None]
-        return reduce(pc.or_, some) if some else None
+        needed = [mask for mask in masks if mask is not None]
+        return reduce(pc.or_, needed) if needed else None
 
     def _containing(self, characters: str) -> pa.Array | None:
         """Maps every byte to 1 if it is one of the characters, else to 0. A mapped value is
@@ -107,14 +107,14 @@ def quote_values(
         return values
     mask = pc.fill_null(mask, False)
     # If most values need quotes, it is faster to quote all of them and select afterwards.
-    most = 2 * mask.true_count > len(values)
-    inner = values if most else values.filter(mask)
+    is_majority = 2 * mask.true_count > len(values)
+    inner = values if is_majority else values.filter(mask)
     data = TextBytes(inner).data
     for special, replacement in replacements.items():
         if special.encode() in data:
             inner = pc.replace_substring(inner, special, replacement)
     in_quotes = pc.binary_replace_slice(append(inner, quote), 0, 0, quote)
-    if most:
+    if is_majority:
         return pc.if_else(mask, in_quotes, values)
     return pc.replace_with_mask(values, mask, in_quotes)
 

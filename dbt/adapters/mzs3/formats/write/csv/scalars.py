@@ -26,7 +26,7 @@ from dbt.adapters.mzs3.types.calendar import (
     SECOND,
 )
 
-# Cycles of the calendar, added to make all days positive: divisions round towards zero.
+# Calendar cycles, added to make all days positive, as Arrow's division rounds towards zero.
 CYCLES_BEFORE = 15_000
 
 INTERVAL_ALPHABET = string.digits + "+-:. yearsmond"
@@ -35,12 +35,12 @@ INTERVAL_ALPHABET = string.digits + "+-:. yearsmond"
 def date_text(dates: pa.Array) -> pa.Array:
     """`date32` as `large_string`: `2020-01-02`, `12020-01-02`, `0044-03-15 BC`."""
     days = pc.cast(dates.view(pa.int32()), pa.int64())
-    far = _outside(days, FIRST_DAY, LAST_DAY)
-    if far is None:
+    outside = _outside(days, FIRST_DAY, LAST_DAY)
+    if outside is None:
         return pc.cast(dates, pa.large_string())
-    near_text = pc.cast(_days_to_dates(pc.if_else(far, 0, days)), pa.large_string())
+    arrow_text = pc.cast(_days_to_dates(pc.if_else(outside, 0, days)), pa.large_string())
     return pc.replace_with_mask(
-        near_text, pc.fill_null(far, False), concat(*_far_dates(days.filter(far)))
+        arrow_text, pc.fill_null(outside, False), concat(*_any_dates(days.filter(outside)))
     )
 
 
@@ -54,14 +54,14 @@ def timestamp_text(timestamps: pa.Array) -> pa.Array:
     """`timestamp[us]` as `large_string`: `2020-01-02 10:20:30.5`, and `+00` if it has a zone."""
     offset = "" if timestamps.type.tz is None else "+00"
     micros = timestamps.view(pa.int64())
-    far = _outside(micros, FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1)
-    text = _near_timestamps(micros if far is None else pc.if_else(far, 0, micros))
+    outside = _outside(micros, FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1)
+    text = _arrow_timestamps(micros if outside is None else pc.if_else(outside, 0, micros))
     if offset:
         text = append(text, offset)
-    if far is None:
+    if outside is None:
         return text
-    far_text = _far_timestamps(micros.filter(far), offset)
-    return pc.replace_with_mask(text, pc.fill_null(far, False), far_text)
+    outside_text = _any_timestamps(micros.filter(outside), offset)
+    return pc.replace_with_mask(text, pc.fill_null(outside, False), outside_text)
 
 
 def _outside(values: pa.Array, first: int, last: int) -> pa.Array | None:
@@ -72,35 +72,35 @@ def _outside(values: pa.Array, first: int, last: int) -> pa.Array | None:
     return pc.or_(pc.less(values, first), pc.greater(values, last))
 
 
-def _near_timestamps(micros: pa.Array) -> pa.Array:
+def _arrow_timestamps(micros: pa.Array) -> pa.Array:
     seconds = pc.divide(micros, SECOND)
-    whole = pc.equal(pc.multiply(seconds, SECOND), micros)
-    if pc.all(whole, min_count=0).as_py():
+    is_whole = pc.equal(pc.multiply(seconds, SECOND), micros)
+    if pc.all(is_whole, min_count=0).as_py():
         return pc.cast(seconds.view(pa.timestamp("s")), pa.large_string())
     text = pc.cast(micros.view(pa.timestamp("us")), pa.large_string())
-    if pc.any(whole).as_py():
+    if pc.any(is_whole).as_py():
         return _without_trailing_zeros(text)
     return pc.ascii_rtrim(text, "0")  # no fraction is 0, so no text ends in its point
 
 
 def _without_trailing_zeros(text: pa.Array) -> pa.Array:
-    """Removes the trailing zeros of fractions, which all texts have, and a point left last."""
+    """Removes trailing zeros of the fraction, which each text must have, and a trailing point."""
     return pc.ascii_rtrim(pc.ascii_rtrim(text, "0"), ".")
 
 
-def _far_timestamps(micros: pa.Array, offset: str) -> pa.Array:
-    """The text of any timestamps, without NULLs; the era comes after the offset."""
+def _any_timestamps(micros: pa.Array, offset: str) -> pa.Array:
+    """The texts of timestamps of any year, without NULLs; the era comes after the offset."""
     days = pc.divide(micros, DAY)
     days = pc.subtract(days, pc.cast(pc.less(micros, pc.multiply(days, DAY)), pa.int64()))
     time = pc.subtract(micros, pc.multiply(days, DAY)).view(pa.time64("us"))
-    date, era = _far_dates(days)
+    date, era = _any_dates(days)
     return concat(date, " ", time_text(time), offset, era)
 
 
-def _far_dates(days: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The dates of any days, `int64` without NULLs, and their eras, ` BC` or an empty text.
+def _any_dates(days: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The dates of days in any year, `int64` without NULLs, and their eras (` BC` or empty).
 
-    Year 0 in these calculations is 1 BC.
+    In these calculations, 1 BC is year 0.
     """
     shifted = pc.add(days, CYCLES_BEFORE * CYCLE_DAYS)
     cycles = pc.divide(shifted, CYCLE_DAYS)
@@ -125,7 +125,7 @@ class NotUtf8(ValueError):
 
 @contextlib.contextmanager
 def require_utf8(name: str, carrier: str) -> Iterator[None]:
-    """Turns a NotUtf8 from the block, which converts the column `name`, into an ExecutorError."""
+    """Raises an ExecutorError about the column `name` if the block raises NotUtf8."""
     try:
         yield
     except NotUtf8 as error:
@@ -151,7 +151,7 @@ class Formatter:
     """Writes values of one type as `large_string`; NULL stays NULL."""
 
     write: Callable[[pa.Array], pa.Array]
-    alphabet: str | None  # all characters that can occur; None: any
+    alphabet: str | None  # the characters that can occur; None if any can
     nests: bool = False  # the text is in braces, which need no quotes inside other braces
 
     def may_hold(self, characters: str) -> bool:
@@ -177,7 +177,7 @@ def _boolean_text(values: pa.Array) -> pa.Array:
 
 
 def _binary_text(values: pa.Array) -> pa.Array:
-    """`\\x00ff`: writes the bytes of all values at once, and cuts them at the doubled offsets."""
+    """`\\x00ff`: writes all bytes as digits at once, and splits these at the doubled offsets."""
     text_bytes = TextBytes(pc.cast(values, pa.large_binary()))
     count = len(values)
     validity, offsets, _ = text_bytes.values.buffers()
@@ -233,10 +233,10 @@ _FORMATTERS: tuple[tuple[Callable[[pa.DataType], bool], Formatter], ...] = (
 def interval_text(intervals: pa.Array) -> pa.Array:
     """Structs `(months int32, days int32, micros int64)` as `large_string`.
 
-    Parts may have different signs; only months carry over, to years. (Infinite intervals, which
-    PostgreSQL 17 and later have, are numbers to Spark, and written as such.)
+    Parts may have different signs. Only months carry over, to years. (Spark sends PostgreSQL's
+    infinite intervals, which version 17 introduced, as numbers, and they are written as such.)
     """
-    months, days, micros = intervals.flatten()  # NULL under a NULL interval
+    months, days, micros = intervals.flatten()  # NULL where the interval is NULL
     years = pc.divide(months, MONTHS_IN_A_YEAR)  # towards zero, as PostgreSQL does
     months = pc.subtract(months, pc.multiply(years, MONTHS_IN_A_YEAR))
     parts: list[pa.Array] = []
@@ -266,9 +266,9 @@ def _counted(values: pa.Array, zero: pa.Array, after_negative: pa.Array, unit: s
 def _time(micros: pa.Array, after_negative: pa.Array) -> pa.Array:
     """` 04:05:06.789` with its sign; hours may be 24 or more."""
     hours = pc.divide(micros, HOUR)
-    rest = pc.abs(pc.subtract(micros, pc.multiply(hours, HOUR)))
+    remainder = pc.abs(pc.subtract(micros, pc.multiply(hours, HOUR)))
     positive = pc.if_else(after_negative, text_scalar("+"), text_scalar(""))
     sign = pc.if_else(pc.less(micros, 0), text_scalar("-"), positive)
     hour_text = pc.utf8_lpad(pc.cast(pc.abs(hours), pa.large_string()), 2, "0")
-    below_hours = pc.utf8_slice_codeunits(time_text(rest.view(pa.time64("us"))), 2)
+    below_hours = pc.utf8_slice_codeunits(time_text(remainder.view(pa.time64("us"))), 2)
     return concat(" ", sign, hour_text, below_hours)

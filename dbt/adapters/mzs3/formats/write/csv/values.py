@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.formats.write.format import PLAIN, LogicalType
 # PostgreSQL quotes elements that contain one of these, are empty, or are the word NULL.
 ARRAY_SPECIAL = '{},"\\' + WHITESPACE
 
-# Materialize quotes keys and values that contain one of these, else as elements of arrays.
+# In maps, Materialize quotes keys and values by the same rules, and if they contain = or >.
 MAP_SPECIAL = ARRAY_SPECIAL + "=>"
 
 # PostgreSQL quotes fields of records that contain one of these, or are empty.
@@ -35,8 +35,8 @@ RECORD_SPECIAL = '(),"\\' + WHITESPACE
 
 
 def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> Formatter | None:
-    """The formatter for values of an Arrow type from Spark with this meaning; None if the type, or
-    one nested in it, has no text."""
+    """The formatter for values of an Arrow type from Spark that have this meaning; None if the
+    type, or a type nested in it, has no text."""
     kind = logical_type.kind
     if kind == "interval":
         return Formatter(interval_text, INTERVAL_ALPHABET)
@@ -69,15 +69,15 @@ def _array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
     # Arrays of arrays with different lengths or with a NULL array, which PostgreSQL does not have,
     # are written by the same rules: `{{1},{2,3},NULL}`.
     (element,) = formatters
-    elements = lists.flatten()  # of this slice, without values under NULL lists
+    elements = lists.flatten()  # those of this slice, none of NULL lists
     return _lists_in_braces(lists, _element_text(elements, element, ARRAY_SPECIAL))
 
 
 def _element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Array:
-    """The text of values between braces, with the word NULL for NULL.
+    """The texts of values as elements between braces, with the word NULL for NULL.
 
     Quotes the empty text, the word NULL in any case, and texts that contain one of the characters
-    in `special`. Text that has braces of its own is not quoted.
+    in `special`. Nested lists and maps, which have braces of their own, are not quoted.
     """
     texts = formatter.write(values)
     if not formatter.nests:
@@ -96,7 +96,7 @@ def _lists_in_braces(lists: pa.Array, texts: pa.Array) -> pa.Array:
     joined = pc.binary_join(
         pa.LargeListArray.from_arrays(running_total(lengths), texts), text_scalar(",")
     )
-    # A NULL list became an empty one.
+    # `binary_join` has made an empty text for each NULL list.
     return null_where(concat("{", joined, "}"), lists)
 
 
@@ -111,7 +111,7 @@ def _map_text(maps: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
 
 
 def _record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
-    """`(a,b)` for structs; a NULL field is nothing at all, an empty text is `""`."""
+    """`(a,b)` for structs; a NULL field is written as nothing, an empty text as `""`."""
     if not formatters:
         fields = pa.repeat(text_scalar(""), len(structs))
     else:
