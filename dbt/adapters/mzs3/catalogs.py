@@ -66,12 +66,12 @@ class CatalogAdapter(SparkAdapter):
 
     def functions_in(self, schema_relation: BaseRelation) -> Iterator[BaseRelation]:
         """The project's functions that exist in the schema."""
-        own = functions_of(self.get_macro_resolver()).values()
+        functions = functions_of(self.get_macro_resolver()).values()
         schema = str(schema_relation.schema)
-        in_schema = [one for one in own if self.schema_in(one.database, one.schema) == schema]
+        in_schema = [x for x in functions if self.schema_in(x.database, x.schema) == schema]
         if not in_schema:
             return
-        names = {one.alias.lower(): one.alias for one in in_schema}
+        names = {function.alias.lower(): function.alias for function in in_schema}
         try:
             _, table = self.execute(f"show user functions in {schema}", fetch=True)
         except DbtDatabaseError as exc:
@@ -96,7 +96,7 @@ class CatalogAdapter(SparkAdapter):
             if "." in schema:  # Spark leaves out the catalog
                 relations[number] = relation.replace_path(schema=schema)
         names = {str(relation.identifier).lower() for relation in relations}
-        # dbt expects one relation of a name; to replace a function, it needs no relation.
+        # dbt expects one relation for a name, and can replace a function without its relation.
         functions = self.functions_in(schema_relation)
         relations += [one for one in functions if str(one.identifier).lower() not in names]
         return relations
@@ -111,7 +111,7 @@ class CatalogAdapter(SparkAdapter):
         return columns
 
     def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:
-        """As in dbt-spark, but without row counts of 0, which Spark also reports if unknown."""
+        """The columns as in dbt-spark, without row counts of 0, which may mean unknown."""
         for column in super()._get_columns_for_catalog(relation):
             is_known = column.get(f"{_ROWS}value") != 0
             yield {key: value for key, value in column.items() if is_known or _ROWS not in key}
@@ -123,16 +123,16 @@ class CatalogAdapter(SparkAdapter):
         each database and schema that nodes use for the same relation."""
         table, failures = super().get_filtered_catalog(relation_configs, used_schemas, relations)
         manifest = self.get_macro_resolver()
-        named: defaultdict[tuple[str, str], set[tuple[str | None, str]]] = defaultdict(set)
+        names_of: defaultdict[tuple[str, str], set[tuple[str | None, str]]] = defaultdict(set)
         for node in [*manifest.nodes.values(), *manifest.sources.values()]:
             schema = self.schema_in(node.database, node.schema)
             key = (schema.lower(), node.identifier.lower())
-            named[key].add((node.database, node.schema) if node.database else (None, schema))
-        return _renamed(table, named), failures
+            names_of[key].add((node.database, node.schema) if node.database else (None, schema))
+        return _renamed(table, names_of), failures
 
 
 def _renamed(
-    table: agate.Table, named: Mapping[tuple[str, str], Iterable[tuple[str | None, str]]]
+    table: agate.Table, names_of: Mapping[tuple[str, str], Iterable[tuple[str | None, str]]]
 ) -> agate.Table:
     import agate
 
@@ -143,7 +143,7 @@ def _renamed(
     rows = []
     for row in table.rows:
         schema, name = row["table_schema"], row["table_name"]
-        for database, short in named.get((schema.lower(), name.lower()), [(None, schema)]):
-            apart = {"table_database": database, "table_schema": short if database else schema}
-            rows.append([*{**row.dict(), **apart}.values()])
+        for database, short in names_of.get((schema.lower(), name.lower()), [(None, schema)]):
+            names = {"table_database": database, "table_schema": short if database else schema}
+            rows.append([*{**row.dict(), **names}.values()])
     return agate.Table(rows, [*types], [*types.values()])

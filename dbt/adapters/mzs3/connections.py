@@ -97,7 +97,7 @@ class Remains:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: list[str] = []
-        self._said: list[str] = []
+        self._texts: list[str] = []
 
     @contextmanager
     def running(self, job: str) -> Iterator[None]:
@@ -113,18 +113,18 @@ class Remains:
     def say(self, text: str) -> None:
         """Keeps a text about a cancelled job, as dbt does not show errors of cancelled nodes."""
         with self._lock:
-            if text not in self._said:
-                self._said.append(text)
+            if text not in self._texts:
+                self._texts.append(text)
 
     def raise_if_interrupted(self) -> None:
         """While a KeyboardInterrupt is handled, raises a DbtRuntimeError with all texts; dbt
         shows no stack trace for it."""
         with self._lock:
             cut_off = [f"{job} was cut off before it had ended" for job in self._running]
-            said, self._said = [*self._said, *cut_off], []
+            texts, self._texts = [*self._texts, *cut_off], []
         interrupt = sys.exc_info()[1]
         if isinstance(interrupt, KeyboardInterrupt):
-            raise DbtRuntimeError("\n".join([INTERRUPTED, *said])) from interrupt
+            raise DbtRuntimeError("\n".join([INTERRUPTED, *texts])) from interrupt
 
 
 @dataclass
@@ -200,7 +200,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         try:
             connection.handle = SessionConnection(session_of(credentials))
         except Mzs3Error as exc:
-            connection.handle, connection.state = None, ConnectionState.FAIL  # else close opens it
+            connection.handle, connection.state = None, ConnectionState.FAIL  # or `close` opens it
             raise as_dbt_error(exc) from exc
         connection.state = ConnectionState.OPEN
         return connection
@@ -214,7 +214,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
             logger.debug(f"cancelling {connection.name}: {exc}")
 
     def cancel_open(self) -> list[str]:
-        """Cancels the work of other threads; returns the names of their connections.
+        """Cancels the work of other threads. Returns the names of their connections.
 
         dbt's own method would open connections that are not open yet, and so might start Spark.
         """
@@ -233,22 +233,22 @@ class Mzs3ConnectionManager(SparkConnectionManager):
             raise DbtRuntimeError(_SECOND_INVOCATION.format(thread.name))
 
     def set_connection_name(self, name: str | None = None) -> Connection:
-        """As dbt's own; also records that an invocation is running."""
+        """Extends dbt's method: records that an invocation is running."""
         self._is_busy = True
         connection: Connection = super().set_connection_name(name)
         return connection
 
     def release(self) -> None:
-        """As dbt's own; the invocation is over once no connection is open."""
+        """Extends dbt's method: the invocation is over once no connection is open."""
         super().release()
         with self.lock:
-            states = [one.state for one in self.thread_connections.values()]
+            states = [each.state for each in self.thread_connections.values()]
         self._is_busy = self._is_new or ConnectionState.OPEN in states
 
     def cleanup_all(self) -> None:
-        """As dbt's own; if the user has interrupted the run, raises an error about what remains.
+        """Extends dbt's method: after Ctrl-C, raises an error about what cancelled jobs have left.
 
-        dbt also calls this at the start of an invocation; it raises if another one is running.
+        dbt also calls this at the start of an invocation. Raises if another one is running.
         """
         self.require_own_thread()
         self._is_new = self._is_busy = False
@@ -256,7 +256,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         self.remains.raise_if_interrupted()
 
     def _add_query_comment(self, sql: str) -> str:
-        """As dbt's own, but adds no comment after statements that would read it as a value."""
+        """Extends dbt's method: adds no comment after statements that would read it as a value."""
         is_appended = self.query_header is not None and self.query_header.comment.append
         if is_appended and _VALUE_TO_THE_END.match(COMMENTS.sub("", sql, count=1)):
             return sql
@@ -273,7 +273,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return ReadingResponse(_message="OK")
 
     def with_reads(self, response: AdapterResponse) -> AdapterResponse:
-        """Adds `bytes_read` of this thread's node to the response, and returns it."""
+        """Adds `bytes_read` of this thread's node to the response. Returns the response."""
         if isinstance(response, ReadingResponse):
             response.bytes_read = self.node.fetched or None
         return response
@@ -281,7 +281,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
-        """As dbt's own, but also handles errors while rows are fetched."""
+        """Extends dbt's method: also handles errors while rows are fetched."""
         with self.exception_handler(sql):
             response, table = super().execute(sql, auto_begin, fetch, limit)
         return self.with_reads(response), table

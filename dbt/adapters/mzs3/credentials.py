@@ -74,7 +74,7 @@ class Mzs3Credentials(SparkCredentials):
 
     def __post_init__(self) -> None:
         problems = [*self._problems()]
-        # These are not fields, as dbt serializes fields: the profile's own values, with masks.
+        # Not fields: dbt serializes fields, which hold the profile's own values, with masks.
         self.connections: dict[str, AwsConnection] = {}
         self.submit_options: SubmitOptions | None = None
         try:

@@ -80,7 +80,7 @@ class Mzs3Adapter(CatalogAdapter):
     """
 
     ConnectionManager = Mzs3ConnectionManager
-    # Without the capability for freshness in batches, which would drop each source's response.
+    # Not the capability for freshness in batches, with which each source's response is lost.
     _capabilities = CapabilityDict(
         {Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full)}
     )
@@ -92,13 +92,13 @@ class Mzs3Adapter(CatalogAdapter):
         self.overlaps: Mapping[str, Sequence[str]] = {}
 
     def set_macro_context_generator(self, macro_context_generator: Any) -> None:
-        """As dbt's own, at the start of an invocation. Raises DbtRuntimeError if another
+        """Extends dbt's method, which begins an invocation. Raises DbtRuntimeError if another
         invocation is running with this adapter."""
         self.connections.require_own_thread()
         super().set_macro_context_generator(macro_context_generator)
 
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
-        """As dbt's own; also checks the parsed project, before Spark starts."""
+        """Extends dbt's method: also checks the parsed project, before Spark starts."""
         super().set_macro_resolver(macro_resolver)
         refuse_to_build_sources(self.config.args)
         command = getattr(self.config.args, "which", None)
@@ -275,8 +275,8 @@ class Mzs3Adapter(CatalogAdapter):
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> Any:
-        """As dbt's own, after ingesting the sources that a hook of a run reads. Errors for missing
-        tables say how to ingest a source, those for grants that Spark has none."""
+        """Extends dbt's method: first ingests the sources that a hook of the run reads. Errors add
+        how to ingest a missing source, and that Spark has no grants."""
         stage_for_run_hook(self)
         try:
             return super().execute(sql, auto_begin, fetch, limit)
@@ -315,7 +315,7 @@ class Mzs3Adapter(CatalogAdapter):
 
     @classmethod
     def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
-        """`double` if a value has decimals, else as `convert_integer_type`."""
+        """`double` if a value has decimals, else the result of `convert_integer_type`."""
         kind: str = super().convert_number_type(agate_table, col_idx)
         return cls.convert_integer_type(agate_table, col_idx) if kind == "bigint" else kind
 
@@ -328,7 +328,7 @@ class Mzs3Adapter(CatalogAdapter):
     def load_seed_rows(
         self, relation: BaseRelation, agate_table: agate.Table, column_types: dict[str, str]
     ) -> str:
-        """Loads a seed's rows in one write; returns the text that `target/run` shows."""
+        """Loads a seed's rows in one write. Returns the text that `target/run` shows."""
         names = [str(name) for name in agate_table.column_names]
         types = [
             column_types.get(name, self.convert_type(agate_table, index))
@@ -362,7 +362,7 @@ class Mzs3Adapter(CatalogAdapter):
             raise DbtRuntimeError("\n".join(problems))
 
     def _problems_of_jobs(self) -> list[str]:
-        """Submits a job; returns a problem if it does not see all schemas of the server."""
+        """Submits a job. Returns a problem if it does not see all schemas of the server."""
         _, on_server = self.execute("show schemas", fetch=True)
         with as_dbt_errors(), runner_for(self.config.credentials) as runner:
             in_job = runner.run(Call(schema_names, {}), "dbt debug")
@@ -390,8 +390,8 @@ def search_own_macros(config: Any) -> None:
     if not hasattr(config, "dispatch"):  # the command needs no project
         return
     orders: dict[str, list[str]] = {}
-    for each in config.dispatch:  # if a package has several entries, dbt uses the first
-        orders.setdefault(each["macro_namespace"], each["search_order"])
+    for entry in config.dispatch:  # if a package has several entries, dbt uses the first
+        orders.setdefault(entry["macro_namespace"], entry["search_order"])
     for package in PACKAGES:
         order = orders.get(package, [config.project_name, package])
         if _ADAPTERS not in order and package in order:

@@ -20,7 +20,7 @@ def namesakes_text(first: str, second: str, what: str = "columns") -> str:
 
 
 def folded(name: str) -> str:
-    """Folds a name: two names that are equal for Spark's lookups have equal results.
+    """Folds a name so that names which are equal for Spark's lookups have equal results.
 
     Converts each letter to upper and then to lower case, if the result is one letter: Turkish
     dotless i becomes i, long s becomes s, final sigma becomes sigma, but sharp s stays.

@@ -42,16 +42,16 @@ class JobHelper(PythonJobHelper):
     submission_method: str
 
     def submit(self, compiled_code: str) -> Any:
-        """Runs the job; returns its `result`. Raises dbt's errors."""
+        """Runs the job. Returns its variable `result`. Raises dbt's errors."""
         node = str(self.model["unique_id"])
         handle = self.connections.get_thread_connection().handle
         remains = self.connections.remains
         try:
             require_spark(self.credentials, node)
-            if self.submission_method != (own := self.credentials.submission_method):
+            if self.submission_method != (of_profile := self.credentials.submission_method):
                 raise SparkJobError(
                     f"{node}: submission_method is {self.submission_method}, which this profile "
-                    f"does not have: leave it out, and it is {own}"
+                    f"does not have: leave it out, and it is {of_profile}"
                 )
             if handle.cancelled.is_set():
                 raise SparkJobError(CANCELLED)
@@ -76,13 +76,13 @@ class JobHelper(PythonJobHelper):
             call = Call(run_submitted, arguments, takes=("cancelled", "tell"))
             with runner_for(self.credentials) as runner:
                 return runner.run(call, node, cancelled=handle.cancelled, tell=tell)
-        beside = {
+        more = {
             "cancelled": handle.cancelled,
             "tell": tell,
             "scrub": partial(hide_secrets, env_secrets()),
         }
         engine.keep_plans_secret(handle.session)
-        return run_job(handle.session, code, file, {**provided, **beside})
+        return run_job(handle.session, code, file, {**provided, **more})
 
 
 @dataclass

@@ -44,7 +44,7 @@ class Runner:
         cancelled: threading.Event | None = None,
         tell: Tell = lambda what: None,
     ) -> T:
-        """Runs a call in a new session and returns its result; `subject` is named in errors.
+        """Runs a call in a new session and returns its result; errors name the `subject`.
 
         Raises an Mzs3Error: the call's own, one with Spark's message, or one that says that the
         profile can only run SQL.
@@ -105,7 +105,7 @@ def submit_plan(credentials: Mzs3Credentials, name: str) -> SubmitPlan:
         session=SessionSettings(parameters, credentials.executor_timeout),
         secrets=[
             *env_secrets(),
-            *(secret for one in connections for secret in secret_values(one)),
+            *(secret for connection in connections for secret in secret_values(connection)),
             *secret_settings(parameters),
         ],
     )

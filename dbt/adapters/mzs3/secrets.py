@@ -15,10 +15,10 @@ HIDDEN = "*****"
 
 _SECRET_SETTING = re.compile(r"secret|password|token|credential|access\W?key", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9_-]{1,80}")
-# A URL: one or more schemes, and the rest, up to a character that ends it. Each character is
+# A URL: one or more schemes, and the text up to a character that ends the URL. Each character is
 # matched once, so that the time is linear in the text's length.
 _URL = re.compile(r"((?:\b[a-z][a-z0-9+.-]{0,20}://)+)([^\s\"'`<>()\[\]{},;|\\]+)", re.I)
-# Begins with a host and a slash, or with a bucket that is an ARN: an @ after that ends no login.
+# Texts before an @ that are no logins: a host and a slash come first, or a bucket's ARN.
 _NO_LOGIN = re.compile(r"arn:|[^:]*[/?#]|[^:]*:[0-9]{1,5}[/?#]")
 _LOGIN_OF_URL = re.compile(r"\A((?:[a-z][a-z0-9+.-]*://)+)(?!/).*@", re.I | re.S)
 
@@ -52,10 +52,10 @@ def hide_logins(text: str) -> str:
 
 
 def _hide_login_of_url(url: re.Match[str]) -> str:
-    schemes, rest = url.groups()
-    login, at, host = rest.rpartition("@")
-    may_be_one = ":" in login or schemes.lower().endswith(("http://", "https://"))
-    if not at or not may_be_one or _NO_LOGIN.match(login):
+    schemes, after_schemes = url.groups()
+    login, at, host = after_schemes.rpartition("@")
+    may_be_login = ":" in login or schemes.lower().endswith(("http://", "https://"))
+    if not at or not may_be_login or _NO_LOGIN.match(login):
         return url[0]
     return f"{schemes}{HIDDEN}@{host}"
 

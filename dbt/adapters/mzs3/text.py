@@ -75,13 +75,13 @@ def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
 
 def duration_text(seconds: float) -> str:
     """`0:11`, `12:05` or `1:00:00`."""
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, left_over = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{left_over:02}" if hours else f"{minutes}:{left_over:02}"
 
 
 def largest_units(seconds: int) -> list[tuple[int, str]]:
-    """Splits a duration into its two largest units, such as 3 `min` and 12 `s`, or one: `s`."""
+    """The two largest units of a duration, such as 3 `min` and 12 `s`; only `s` below a minute."""
     parts: list[tuple[int, str]] = []
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
         count, seconds = divmod(seconds, size)

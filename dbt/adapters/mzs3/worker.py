@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 _MODULE = "_dbt_mzs3_worker_state"
-# For how many kinds of tasks a worker keeps the code, which takes about 1 MB each.
+# How many kinds of tasks a worker keeps the code of, which takes about 1 MB each.
 _KEPT_CODE = 16
 _FULL_COLLECTION_S = 60.0
 
@@ -46,8 +46,8 @@ def load(code: bytes, data: bytes) -> Any:
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
-            own = ours.get((module, name))
-            return super().find_class(module, name) if own is None else own
+            shipped = ours.get((module, name))
+            return super().find_class(module, name) if shipped is None else shipped
 
     return Unpickler(io.BytesIO(data)).load()
 

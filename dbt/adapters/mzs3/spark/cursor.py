@@ -81,7 +81,7 @@ class SessionCursor:
         return rows
 
     def fetchmany(self, size: int) -> list[Row]:
-        """The next rows, at most `size`. For the first call, Spark only computes these rows."""
+        """The next rows, at most `size`. In the first call, Spark computes only these rows."""
         rows = self._fetched(size)
         self._rows = rows[size:]
         return rows[:size]

@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.spark.tables import arrow_frame
 if TYPE_CHECKING:
     from pyspark import StatusTracker
 
-# With this cache, a server logs plans that are in it at DEBUG, including Python functions.
+# While this cache is on, a server logs the cached plans, with Python functions, at DEBUG.
 _PLAN_CACHE = "spark.connect.session.planCache.enabled"
 
 
@@ -33,8 +33,8 @@ def open_session(
     """Opens a new session, and sets those parameters that can be set at run time.
 
     `server` is the `sc://` URL of a Spark Connect server; without it, Spark runs in this process,
-    with its tables below `folder` (by default the current directory), unless the parameters have
-    another place. Jobs that wait for an executor for `executor_timeout` seconds fail; 0 is no
+    and keeps its tables below `folder` (by default the current directory), unless the parameters
+    set another place. Jobs that wait for an executor for `executor_timeout` seconds fail; 0 is no
     limit. Raises SparkJobError if Spark can't start or runs with other settings, or the server
     does not respond.
     """
@@ -50,8 +50,8 @@ def is_remote(spark: SparkSession | DataFrame) -> bool:
 
 
 def close(session: SparkSession) -> None:
-    """Closes the session; safe to repeat. Afterwards, Spark in this process may be ended to start
-    with other settings; a server drops the session."""
+    """Closes the session; safe to repeat. A Spark in this process may then be restarted with other
+    settings; a server drops the session."""
     (remote.close if is_remote(session) else java.release)(session)
 
 
@@ -103,13 +103,13 @@ def default_parallelism(session: SparkSession) -> int:
     if is_remote(session):  # `range` has this many partitions, and its only row is in the last one
         [row] = session.range(1).select(F.spark_partition_id()).collect()
         return int(row[0]) + 1
-    given = session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
-    return int(given or session.sparkContext.defaultParallelism)
+    configured = session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+    return int(configured or session.sparkContext.defaultParallelism)
 
 
 def write_parquet(session: SparkSession, folder: str, rows: pa.Table) -> None:
     """Writes a few rows as Parquet to a new folder in the file system of Spark's tables. Raises
-    Spark's failures."""
+    SPARK_FAILURES."""
     if is_remote(session):
         arrow_frame(session, rows).coalesce(1).write.parquet(folder)
         return

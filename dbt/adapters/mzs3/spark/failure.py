@@ -53,7 +53,7 @@ _NO_VIEWS = (
     "this catalog has no views, and a view, an export and a shard are each a view in Spark: "
     "materialize the model as a table, or work in a catalog that has them, such as spark_catalog"
 )
-# Causes by a part of Spark's or Hive's message, for messages that do not name the cause.
+# Texts for users, by a part of Spark's or Hive's message, if that does not name the cause.
 _CAUSES = {
     "MISSING_CATALOG_ABILITY.VIEWS": _NO_VIEWS,
     "Creating a view is not supported by catalog": _NO_VIEWS,
@@ -103,7 +103,7 @@ def explain(exc: Exception) -> Mzs3Error:
 
 def remote_failure(exc: Exception) -> str | None:
     """What is wrong with the Spark Connect server; None if the failure has another cause."""
-    if "incorrect server side session identifier" in str(exc):  # has no condition
+    if "incorrect server side session identifier" in str(exc):  # without a condition
         return GONE
     condition = exc.getCondition() if isinstance(exc, PySparkException) else None
     status = getattr(exc, "getGrpcStatusCode", None)

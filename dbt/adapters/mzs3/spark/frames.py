@@ -37,9 +37,9 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 def reusable_rows(frame: DataFrame, *, few: bool) -> Iterator[tuple[DataFrame, bool]]:
     """A frame with the same rows for several reads, and whether they are collected to the driver.
 
-    `few` says that at most `FEW` rows are expected, which are then collected: Spark does not plan
-    such a frame again after a write to a table below it, and filters it without a job. If there
-    are more rows, or `few` is false, the frame is persisted inside the block.
+    With `few`, at most `FEW` rows are expected, and these are collected. Spark then filters the
+    frame without a job, and does not plan it again after a write to a table that it reads. If
+    there are more rows, or without `few`, the frame is persisted inside the block.
     """
     collected = frame.limit(FEW + 1).toArrow() if few else None
     if collected is None or collected.num_rows > FEW:

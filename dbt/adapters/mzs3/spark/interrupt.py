@@ -20,11 +20,11 @@ _ANSWER_S = 10.0
 EXECUTOR_TIMEOUT_S = 600
 
 _LOOK_S = 1.0
-# The most patience after the watchdog has cancelled jobs, until a task runs again.
+# The most seconds to wait after the watchdog has cancelled jobs, until a task runs again.
 _SHORT_S = 60.0
 # After this many consecutive failed requests, Spark is taken to be gone.
 _MOST_FAILURES = 30
-# If a job fails this soon after the watchdog has cancelled jobs, that is the reason.
+# If a job fails this soon after the watchdog has cancelled jobs, the watchdog is the cause.
 _RECENT_S = 60.0
 _ENDED = ("cancelled as part of cancellation of all jobs", "[OPERATION_CANCELED]")
 
@@ -56,7 +56,7 @@ def at_once(actions: Iterable[Callable[[], object]]) -> None:
         except Exception as exc:  # noqa: BLE001 - of a Spark that is gone
             _log.debug("a request to Spark failed: %s", exc)
 
-    threads = [threading.Thread(target=attempt, args=(one,), daemon=True) for one in actions]
+    threads = [threading.Thread(target=attempt, args=(each,), daemon=True) for each in actions]
     for thread in threads:
         thread.start()
     until = time.monotonic() + _ANSWER_S
@@ -90,12 +90,12 @@ def interruptible(spark: SparkSession, cancelled: threading.Event | None) -> Ite
 def watch(name: str, scheduler: Scheduler, patience: int) -> None:
     """Starts a watchdog: jobs fail once they have waited `patience` seconds for an executor.
 
-    Does nothing if the scheduler with this name has a watchdog, or with a patience of 0.
+    Does nothing if the scheduler with this name already has a watchdog, or if `patience` is 0.
     """
-    over = threading.Event()
+    ended = threading.Event()
     thread = threading.Thread(
-        target=_keep_looking,
-        args=(scheduler, name, patience, over),
+        target=_watch,
+        args=(scheduler, name, patience, ended),
         name="executors watchdog",
         daemon=True,
     )
@@ -106,16 +106,16 @@ def watch(name: str, scheduler: Scheduler, patience: int) -> None:
         _verdicts.setdefault(name, None)
 
     def stop() -> None:
-        over.set()
+        ended.set()
         thread.join(_LOOK_S)
 
     atexit.register(stop)  # runs before Spark ends, as later requests of the thread would fail
 
 
-def _keep_looking(scheduler: Scheduler, name: str, patience: int, over: threading.Event) -> None:
+def _watch(scheduler: Scheduler, name: str, patience: int, ended: threading.Event) -> None:
     """Checks the scheduler every second, until this process or its Spark ends."""
     waiting, failures = Waiting(patience), 0
-    while not over.wait(_LOOK_S) and failures < _MOST_FAILURES:
+    while not ended.wait(_LOOK_S) and failures < _MOST_FAILURES:
         try:
             waited = waiting.too_long(scheduler.waiting(), scheduler.running())
             if waited is not None:
@@ -150,20 +150,20 @@ class Waiting:
         self._patience = patience
         self._clock = clock
         self._since = clock()
-        self._ran: Mapping[Hashable, int] = {}
+        self._ended: Mapping[Hashable, int] = {}
         self._limit = patience
 
     def too_long(self, ended: Mapping[Hashable, int], running: int) -> float | None:
-        """The seconds waited, once they reach the patience, after which it restarts; else None.
+        """Returns the seconds waited once the patience has run out, and then restarts; else None.
 
         `ended` and `running` are a Scheduler's `waiting()` and `running()`.
         """
-        lives = running > 0 or any(count > self._ran.get(one, 0) for one, count in ended.items())
-        self._ran = ended
+        works = running > 0 or any(n > self._ended.get(stage, 0) for stage, n in ended.items())
+        self._ended = ended
         now = self._clock()
-        if lives or not ended:
+        if works or not ended:
             self._since = now
-            self._limit = self._patience if lives else self._limit
+            self._limit = self._patience if works else self._limit
             return None
         waited = now - self._since
         if waited < self._limit:

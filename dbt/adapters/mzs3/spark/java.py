@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _END_S = 60
-# The name may differ.
+# The application's name, which is not compared.
 _NAME = "spark.app.name"
 # Settings that never contain secrets; any other setting may contain a key or a password.
 _PUBLIC = re.compile(
@@ -104,13 +104,13 @@ def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSe
     if running is None or running._sc._jsc is None:
         return None
     if ours := _our_spark():
-        other = _unchangeable(running, ours.settings, wanted)
+        diffs = _unchangeable(running, ours.settings, wanted)
     else:
-        other = _unchangeable(running, {key: _value(running.conf, key) for key in given}, given)
-    if not other:
+        diffs = _unchangeable(running, {key: _value(running.conf, key) for key in given}, given)
+    if not diffs:
         return running
     if ours and not _in_use:
-        _logger.debug("Spark is begun anew, as other settings are asked for: %s", ", ".join(other))
+        _logger.debug("Spark is begun anew, as other settings are asked for: %s", ", ".join(diffs))
         end()
         return None
     whose, advice = (
@@ -125,11 +125,11 @@ def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSe
             "it as it is, or run dbt in a process of its own",
         )
     )
-    # Settings that we derive from others are only listed if no other settings differ.
-    listed = {key: both for key, both in other.items() if key in given or key not in wanted}
+    # Lists settings that we derive from others only if no other settings differ.
+    listed = {key: both for key, both in diffs.items() if key in given or key not in wanted}
     lines = "".join(
         f"  - {key}: {_masked(key, now)} now, {_masked(key, then)} wanted\n"
-        for key, (now, then) in (listed or other).items()
+        for key, (now, then) in (listed or diffs).items()
     )
     raise SparkJobError(
         f"Spark runs in this process, {whose}, with other settings than are wanted now, which "
@@ -138,8 +138,8 @@ def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSe
 
 
 def _end_leftovers() -> None:
-    """Ends our Java process if its Spark has stopped: it would keep its first settings. Forgets a
-    Java process that has died, for example because memory was low."""
+    """Ends our Java process if its Spark has stopped, as a new Spark in it would keep the old
+    settings. Forgets a Java process that has died, for example because memory was low."""
     if _started is None:
         return
     if _started.process != os.getpid():
@@ -164,14 +164,14 @@ def unset_others(session: SparkSession, wanted: Mapping[str, str]) -> None:
 
 
 def _unchangeable(
-    running: SparkSession, has: Mapping[str, str | None], wanted: Mapping[str, str]
+    running: SparkSession, present: Mapping[str, str | None], wanted: Mapping[str, str]
 ) -> dict[str, tuple[str | None, str | None]]:
     """The settings that differ and can't be changed while Spark runs, with their present and
     wanted values."""
     differ = {
-        key: (has.get(key), wanted.get(key))
-        for key in sorted({*has} | {*wanted})
-        if key != _NAME and _normalized(has.get(key)) != _normalized(wanted.get(key))
+        key: (present.get(key), wanted.get(key))
+        for key in sorted({*present} | {*wanted})
+        if key != _NAME and _normalized(present.get(key)) != _normalized(wanted.get(key))
     }
     if not differ:
         return differ

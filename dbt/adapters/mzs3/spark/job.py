@@ -60,7 +60,7 @@ class Call(Generic[T]):
     """A function of ours and its arguments, to which `run` adds the Spark session and those named
     in `takes`: `cancelled`, a threading.Event, and `tell`.
 
-    The call and its result can be pickled, and the function's module does not import dbt.
+    The call and its result must be picklable, and the function's module must not import dbt.
     """
 
     function: Callable[..., T]
@@ -93,9 +93,9 @@ def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[st
                 raise error from exc
             text = str(error)
         frames = traceback.extract_tb(exc.__traceback__)
-        if not (ours := [frame for frame in frames if frame.filename == name]):
+        if not (job_frames := [frame for frame in frames if frame.filename == name]):
             raise SparkJobError(f"{name}: {text}") from exc
-        where = f"in {name}, line {ours[-1].lineno}: {ours[-1].line}"
+        where = f"in {name}, line {job_frames[-1].lineno}: {job_frames[-1].line}"
         raise SparkJobError(f"{text}\n  {where}") from exc
     finally:
         linecache.cache.pop(name, None)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _ADDRESS = re.compile(r"sc://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?(?=/|\Z)")
 _REST = re.compile(r"/?(?:(?<=/)(?:;[\w.-]+=[^\s;=/?#]*)+)?")
 
-# Warnings that an error follows anyway, or about what we do on purpose.
+# Warnings that an error follows anyway, or that are about something we do on purpose.
 _IGNORED_WARNINGS = (
     r"\[RETRIES_EXCEEDED\]",
     "The SQL config 'spark.sql.parser.escapedStringLiterals' has been deprecated",
@@ -47,7 +47,7 @@ _RETRIES = {"max_retries": 6, "max_backoff": 2000, "max_server_retry_delay": 500
 # The timeout of requests that need no work on the server; others have none.
 _ANSWER_S = 30.0
 
-# With this variable, PySpark creates columns for Spark Connect, and no Spark in this process.
+# While this variable is set, PySpark creates columns for Spark Connect, and no local Spark.
 _MODE, _OURS = "SPARK_CONNECT_MODE_ENABLED", "of dbt-mzs3"
 
 _lock = threading.Lock()
@@ -104,11 +104,11 @@ class RunningTasks:
         Stages begin in the order of their numbers. Thus a stage without ended tasks was skipped if
         a later stage has begun, unless a task runs that can't belong to any other stage.
         """
-        self._begun |= {one.stage_id for one in stages if one.done or one.num_completed_tasks}
-        last = max((one.stage_id for one in stages if one.stage_id in self._begun), default=-1)
-        work = [one for one in stages if one.stage_id > last or one.stage_id in self._begun]
-        if inflight_tasks and all(one.done for one in work):
-            self._begun |= {one.stage_id for one in stages}
+        self._begun |= {each.stage_id for each in stages if each.done or each.num_completed_tasks}
+        last = max((each.stage_id for each in stages if each.stage_id in self._begun), default=-1)
+        work = [each for each in stages if each.stage_id > last or each.stage_id in self._begun]
+        if inflight_tasks and all(each.done for each in work):
+            self._begun |= {each.stage_id for each in stages}
             return stages
         return work
 
@@ -122,13 +122,13 @@ class _OwnTasks:
     waits for the tasks of other processes on the same server."""
 
     def waiting(self) -> dict[Hashable, int]:
-        return {stage: ended for one in _all_tasks() for stage, ended in one.waiting().items()}
+        return {stage: n for tasks in _all_tasks() for stage, n in tasks.waiting().items()}
 
     def running(self) -> int:
-        return sum(one.running() for one in _all_tasks())
+        return sum(tasks.running() for tasks in _all_tasks())
 
     def end_all(self) -> None:
-        at_once(one.session.interruptAll for one in _all_tasks())
+        at_once(tasks.session.interruptAll for tasks in _all_tasks())
 
 
 def _all_tasks() -> list[RunningTasks]:
@@ -191,8 +191,8 @@ def _configure(session: SparkSession, parameters: Mapping[str, str]) -> None:
 
     request = ConfigRequest.IsModifiable(keys=[*parameters])
     answer = session.client.config(ConfigRequest.Operation(is_modifiable=request))
-    can = [key for key, modifiable in answer.pairs if modifiable == "true"]
-    pairs = [KeyValue(key=key, value=parameters[key]) for key in can]
+    modifiable_keys = [key for key, modifiable in answer.pairs if modifiable == "true"]
+    pairs = [KeyValue(key=key, value=parameters[key]) for key in modifiable_keys]
     answer = session.client.config(ConfigRequest.Operation(set=ConfigRequest.Set(pairs=pairs)))
     for warning in answer.warnings:
         warnings.warn(warning, stacklevel=2)
@@ -273,7 +273,7 @@ def close(*sessions: SparkSession) -> None:
     """Closes these sessions, also on the server; safe to repeat."""
     with _lock:
         open_sessions = [one for one in sessions if _running.pop(_connect(one).session_id, None)]
-    at_once(partial(_end, one) for one in open_sessions)
+    at_once(partial(_end, session) for session in open_sessions)
 
 
 def tasks_of(session: SparkSession) -> tuple[int, int] | None:
@@ -305,4 +305,4 @@ def _end(session: SparkSession) -> None:
         session.stop()
 
 
-atexit.register(lambda: close(*(one.session for one in _all_tasks())))
+atexit.register(lambda: close(*(tasks.session for tasks in _all_tasks())))

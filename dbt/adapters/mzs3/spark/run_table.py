@@ -58,15 +58,15 @@ class RunTable:
             self._make(columns, comment)
             described = self._spark.sql(describe).collect()
         names = [row[0] for row in described]
-        places = [value for name, value, *_ in described if name == "Location"]
+        locations = [value for name, value, *_ in described if name == "Location"]
         # The partitions follow a heading and the row `# col_name`.
         partitions = names.index(_PARTITIONS) + 2 if _PARTITIONS in names else len(names)
-        if not places or names[partitions : partitions + 2] != ["day", "run"]:
+        if not locations or names[partitions : partitions + 2] != ["day", "run"]:
             raise SparkJobError(
                 f"{self._name} is not the table that dbt-mzs3 makes under this name; rename or "
                 "drop it, and the next run makes the table"
             )
-        return str(places[-1])
+        return str(locations[-1])
 
     def _make(self, columns: pa.Schema, comment: str) -> None:
         listed = ", ".join(

@@ -38,9 +38,8 @@ _ICEBERG_CATALOG = re.compile(r"spark\.sql\.catalog\.\w+")
 
 
 def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Adds the paths of the warehouse (by default in `.spark` below `folder`), and next to it of
-    the metastore and Derby's log, unless the user has configured a metastore or Spark.
-    """
+    """Adds the paths of the warehouse (by default in `.spark` below `folder`) and, beside it, of
+    the metastore and of Derby's log, unless the user has configured a metastore or Spark."""
     placed = dict(parameters)
     is_elsewhere = _configured_elsewhere()
     if WAREHOUSE not in placed and not is_elsewhere:
@@ -95,8 +94,8 @@ def _configured_elsewhere() -> bool:
 def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
     """The parameters, with our defaults for missing ones.
 
-    An Iceberg catalog caches tables in each session, and would miss the changes of other
-    connections. Delta's parser does not support the way Spark 4.1 passes parameters of statements.
+    Turns off the cache of Iceberg catalogs, with which a session misses the changes of other
+    connections. For Delta, selects an older way to pass parameters than that of Spark 4.1.
     """
     by_format = {
         f"{key}.cache-enabled": "false"
@@ -109,7 +108,7 @@ def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def try_set(conf: RuntimeConfig, key: str, value: str) -> bool:
-    """Changes the setting if the session allows that. Returns whether it does.
+    """Changes the setting if the session allows that. Returns whether it did.
 
     `isModifiable` is also false for settings that Spark does not declare, such as a catalog's; a
     session accepts these nevertheless.

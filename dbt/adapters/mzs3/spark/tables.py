@@ -67,7 +67,8 @@ def _empty_frame(spark: SparkSession, rows: Any) -> DataFrame:
         )
     schema = pa.Schema.from_pandas(rows, preserve_index=False)
     typed = [
-        pa.field(one.name, pa.string()) if pa.types.is_null(one.type) else one for one in schema
+        pa.field(field.name, pa.string()) if pa.types.is_null(field.type) else field
+        for field in schema
     ]
     return spark.createDataFrame([], from_arrow_schema(pa.schema(typed), False))
 
@@ -114,9 +115,9 @@ def table_format(spark: SparkSession, declared: str | None) -> str:
 def change_view(
     spark: SparkSession, view: str, text: str, prefix: str, properties: Mapping[str, str]
 ) -> None:
-    """Replaces a view's text atomically; `properties` are its own, else lost with Iceberg."""
+    """Replaces a view's text atomically. Pass all its `properties`: Iceberg would lose others."""
     if _OF_ICEBERG in (read_properties(spark, view, "") or {}):
-        # Iceberg has no ALTER VIEW, and replaces atomically; Spark would drop its own views first.
+        # Iceberg has no ALTER VIEW. Its REPLACE is atomic; that of Spark's own views drops first.
         own = f"TBLPROPERTIES {properties_sql(prefix, properties)}" if properties else ""
         spark.sql(f"CREATE OR REPLACE VIEW {view} {own} AS {text}")
     else:

@@ -39,7 +39,7 @@ def spark_submit() -> Path:
 def command(
     options: SubmitOptions, settings: Mapping[str, str], folder: Path, socket: Path
 ) -> list[str]:
-    """Returns the command, and writes the files that it reads to the folder, which is private."""
+    """Writes the files that the command reads to the private folder. Returns the command."""
     script = spark_submit()
     archive, main, properties = (
         folder / name for name in ("dbt_mzs3.zip", "dbt_mzs3_job.py", PROPERTIES)

@@ -105,7 +105,7 @@ class _Driver:
         self._opening = threading.Lock()
 
     def receive(self, message: Request | Cancel) -> None:
-        """Starts or cancels a call; may cancel repeatedly: planning can't be interrupted."""
+        """Starts or cancels a call. A repeated Cancel helps: planning can't be interrupted."""
         if isinstance(message, Request):
             run = self.calls[message.number] = _Run(message)
             # A daemon thread, which Python does not wait for when it exits.

@@ -27,7 +27,7 @@ class SessionSettings:
 
 @dataclass(frozen=True)
 class Request:
-    """To the driver: run this call. All messages about the call have its number."""
+    """To the driver: run this call. All messages about the call carry its number."""
 
     number: int
     call: Call[Any]

@@ -116,7 +116,7 @@ class Submission:
             thread.start()
 
     def run(self, call: Call[T], cancelled: threading.Event, tell: Tell, *, subject: str) -> T:
-        """Sends the call to the driver and returns its result; `subject` is named in errors.
+        """Sends the call to the driver and returns its result; errors name the `subject`.
 
         Calls `tell` in this thread. Once `cancelled` is set, the driver interrupts the call.
         Raises an Mzs3Error: the call's own, or one that says why the job ended without a result.
@@ -128,8 +128,8 @@ class Submission:
                 inbox.put(None)
         self._send(Request(number, call, subject))
         timeout = self._plan.options.timeout
-        late = time.monotonic() + timeout if timeout else None
-        stopped: str | None = None
+        until = time.monotonic() + timeout if timeout else None
+        reason: str | None = None
         while True:
             with suppress(queue.Empty):
                 message = inbox.get(timeout=_POLL_S)
@@ -139,36 +139,36 @@ class Submission:
                 if isinstance(message, Result):
                     result: T = message.result
                     return result
-                raise self._error(message, stopped, subject)
+                raise self._error(message, reason, subject)
             now = time.monotonic()
-            if stopped is None and (cancelled.is_set() or (late is not None and now >= late)):
-                stopped = CANCELLED
+            if reason is None and (cancelled.is_set() or (until is not None and now >= until)):
+                reason = CANCELLED
                 if not cancelled.is_set():
-                    stopped = (
+                    reason = (
                         f"it did not end in {counted(timeout, 'second')}, {KEY}.timeout of the "
                         "profile, its start included, and was ended; give it more time, or make "
                         "less of it at a time"
                     )
-                late = now + GRACE_S
+                until = now + GRACE_S
                 if self._channel is None:
                     self._kill()  # the driver has not connected, and runs no call yet
                 else:
                     self._send(Cancel(number))
-            elif stopped is not None and late is not None and now >= late:
+            elif reason is not None and until is not None and now >= until:
                 self._kill()
-                late = None
+                until = None
 
     def cancel(self) -> None:
         """Interrupts all calls; may be repeated."""
         for number in list(self._inboxes):
             self._send(Cancel(number))
 
-    def _error(self, failed: Failure | None, stopped: str | None, subject: str) -> Mzs3Error:
+    def _error(self, failed: Failure | None, reason: str | None, subject: str) -> Mzs3Error:
         if failed is None:
-            return SparkJobError(f"{subject}: {stopped or self._how_it_ended()}")
+            return SparkJobError(f"{subject}: {reason or self._how_it_ended()}")
         error = failed.error(self._plan.secrets)
-        is_late = stopped not in (None, CANCELLED)
-        return SparkJobError(f"{subject}: {stopped}\n{error}") if is_late else error
+        timed_out = reason not in (None, CANCELLED)
+        return SparkJobError(f"{subject}: {reason}\n{error}") if timed_out else error
 
     def _how_it_ended(self) -> str:
         with suppress(subprocess.TimeoutExpired):
@@ -225,18 +225,18 @@ class Submission:
         assert self._process.stdout is not None
         with java_output() as file, self._process.stdout as output:
             for line in output:
-                kept = hide_secrets(self._plan.secrets, line.decode(errors="replace"))
-                if not _FRAME.match(kept):
-                    self._last.append(kept.rstrip())
+                masked = hide_secrets(self._plan.secrets, line.decode(errors="replace"))
+                if not _FRAME.match(masked):
+                    self._last.append(masked.rstrip())
                 if not isinstance(file, int | None):
                     with suppress(OSError):
-                        file.write(kept.encode())
+                        file.write(masked.encode())
                         file.flush()
 
     def _kill(self) -> None:
-        for sent, seconds in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, None)):
+        for number, seconds in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, None)):
             with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, sent)
+                os.killpg(self._process.pid, number)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)
 
