@@ -131,11 +131,11 @@ def _keys_of_model(node: Any, manifest: Any) -> set[str]:
 
 
 def _is_misspelled(given: str, meant: str) -> bool:
-    """Whether two letters are swapped, or one is missing or extra; of a long key, two."""
-    one, other = (re.sub("[-_]", "", each).lower() for each in (given, meant))
-    while one and other and one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    is_swap = len(one) == 2 and one == other[::-1]
-    return given != meant and (is_swap or len(one + other) <= (2 if len(meant) > 8 else 1))
+    """Whether two letters are swapped, or one is missing or extra (two if `meant` is long)."""
+    left, right = (re.sub("[-_]", "", each).lower() for each in (given, meant))
+    while left and right and left[0] == right[0]:
+        left, right = left[1:], right[1:]
+    while left and right and left[-1] == right[-1]:
+        left, right = left[:-1], right[:-1]
+    is_swap = len(left) == 2 and left == right[::-1]
+    return given != meant and (is_swap or len(left + right) <= (2 if len(meant) > 8 else 1))

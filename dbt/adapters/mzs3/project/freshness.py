@@ -64,17 +64,17 @@ def freshness_from_s3(
         definition = source_definition(source, credentials.connections)
         connection = credentials.connections[definition.aws_connection]
         discovery, name = definition.discovery, definition.name
-        what = {"definition": definition}
+        how = {"definition": definition}
         with runner_for(credentials) as runner:
             if discovery.bucket_scan and not definition.after_commit.empties_location:
                 seen = read_freshness(definition, connection)
             else:
-                seen = runner.run(Call(read_ingested_freshness, what), name)
+                seen = runner.run(Call(read_ingested_freshness, how), name)
                 if discovery.bucket_scan:
                     seen = with_ingested(read_freshness(definition, connection), seen)
             response = FreshnessResponse("OK", "FRESHNESS", objects=seen.objects, bytes=seen.bytes)
             if counts_pending:
-                pending = runner.run(Call(read_pending, {**what, "connection": connection}), name)
+                pending = runner.run(Call(read_pending, {**how, "connection": connection}), name)
                 response.pending_objects, response.pending_bytes = pending
     except Mzs3Error as exc:
         raise DbtRuntimeError(str(exc)) from exc

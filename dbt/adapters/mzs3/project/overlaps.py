@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.store.location import SCHEMES, S3Location, parse_location
 _SCHEME = f"(?:{'|'.join(SCHEMES)})"
 _TEXT = re.compile(rf"(?s)(?P<quote>['\"])({_SCHEME}[^'\"\\]*)(?P=quote)")
 _BEGIN = re.compile(rf"(?is)(?:concat\s*\(\s*)?['\"]({_SCHEME}[^'\"\\]*/)")
-# Tokens of an expression; `_CONSTANT` are names with one value for all models of a run.
+# Tokens of an expression; names in `_CONSTANT` have the same value for all models of a run.
 _TOKEN = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|[0-9]+|\|\||[(),]|\w+|\s+""", re.S
 )
@@ -198,8 +198,8 @@ def _prefixes_around(writer: _Writer) -> Iterator[Hashable]:
 
 
 def _store_of(connection: AwsConnection) -> Hashable:
-    """The endpoint, or the partition of AWS, in which a bucket's name stands for one bucket,
-    whatever the keys of the connection."""
+    """What a bucket's name is unique in: the host and port of the endpoint, or the partition of
+    AWS. It does not depend on the keys of the connection."""
     endpoint = urlsplit(connection.endpoint or "")
     host = endpoint.hostname or ""
     if host and not host.endswith((".amazonaws.com", ".amazonaws.com.cn")):

@@ -107,7 +107,7 @@ def _error_of(source: Any, action: Callable[[Any], None]) -> str | None:
         action(source)
     except Mzs3Error as exc:
         return str(exc)
-    except Exception as exc:  # noqa: BLE001 - nothing may be tried again for every node
+    except Exception as exc:  # noqa: BLE001 - reported as the source's error
         logger.debug(traceback.format_exc())
         return (
             f"{source_name(source)}: {type(exc).__name__}: {exc}. This is a defect, please report "

@@ -41,22 +41,22 @@ def needed_sources(
 ) -> list[Any]:
     """The sources of this type that a node reads, directly, through ephemeral models or functions.
 
-    With `untyped`, also those whose rows or rejects it reads as a source without a type.
+    With `untyped`, also those whose rows or rejects it reads by a source without a type.
     """
-    inputs: dict[str, None] = {}
+    inputs: dict[str, None] = {}  # in order
     functions = functions_of(manifest)
     new = _inputs_of(manifest, node)
     while new:
         inputs |= dict.fromkeys(new)
         read = [x for x in map(manifest.nodes.get, new) if getattr(x, "is_ephemeral_model", False)]
-        through = [*read, *(functions[one] for one in new if one in functions)]
-        new = [x for one in through for x in _inputs_of(manifest, one) if x not in inputs]
-    sources = [manifest.sources[one] for one in inputs if one in manifest.sources]
-    needed = {one.unique_id: one for one in sources if is_of_type(one, kind)}
-    others = [one for one in sources if one.unique_id not in needed]
+        through = [*read, *(functions[key] for key in new if key in functions)]
+        new = [key for x in through for key in _inputs_of(manifest, x) if key not in inputs]
+    sources = [manifest.sources[key] for key in inputs if key in manifest.sources]
+    needed = {source.unique_id: source for source in sources if is_of_type(source, kind)}
+    others = [source for source in sources if source.unique_id not in needed]
     if untyped and others:
         aliased = sources_read_as(manifest, others, kind, catalog=catalog)
-        needed |= {one.unique_id: one for one in aliased}
+        needed |= {source.unique_id: source for source in aliased}
     return list(needed.values())
 
 
@@ -81,7 +81,7 @@ def sources_read_as(
     catalog: str = SPARK_CATALOG,
     rejects: bool = True,
 ) -> list[Any]:
-    """The sources of this type of which one of the relations has the rows or the rejects."""
+    """The sources of this type whose rows or rejects one of these relations has."""
     if manifest is None:
         return []
     keys = {relation_key(schema_of(one), one.identifier, catalog) for one in relations}
@@ -173,8 +173,8 @@ def named_sources(adapter: Any, name: str) -> frozenset[str]:
 
 
 def is_of_type(node: Any, kind: str) -> bool:
-    """Whether the source's `external.type` is this one, or a misspelled one with a location in S3,
-    so that whoever reads the source gets the error."""
+    """Whether the source's `external.type` is `kind`; or a misspelling of it, if the location is
+    in S3, so that whoever reads the source gets the error."""
     external = declared_external(node)
     given = str(external.get("type"))
     in_s3 = str(external.get("location")).startswith(SCHEMES)

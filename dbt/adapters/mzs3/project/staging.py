@@ -87,7 +87,7 @@ def stage_for_run_hook(adapter: Any) -> None:
 
 
 def make_source_relation(adapter: Any, relation: Any) -> bool:
-    """Creates the relation, without rows, if it is one of a source in S3; returns whether it is.
+    """Creates the relation, without rows, if it is a source's in S3. Returns whether it is.
 
     For unit tests, and for macros that ask for columns while a model is compiled. Raises
     DbtRuntimeError with the source's error.
@@ -151,8 +151,8 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
     run.for_each(sources, create_only, stage)
 
 
-def _log(warnings: Warnings, line: tuple[str, str]) -> None:
-    level, text = line
+def _log(warnings: Warnings, level_and_text: tuple[str, str]) -> None:
+    level, text = level_and_text
     if level == "warn":
         warnings.warn(text)
     else:
@@ -160,7 +160,7 @@ def _log(warnings: Warnings, line: tuple[str, str]) -> None:
 
 
 def who_ingests(adapter: Any, sql: str) -> str:
-    """How to ingest the sources that a failed query reads and that were never ingested.
+    """A hint how to ingest the sources that a failed query reads and that were never ingested.
 
     Empty if there are none. `dbt show` ingests nothing, and Spark only reports a missing table.
     """
@@ -188,8 +188,8 @@ def read_shards(
 ) -> dict[str, dict[str, int]]:
     """Reads the shards of these sources, unless this dbt run has done so for the same `hook`.
 
-    With `create_only`, creates missing tables, without rows. Returns the bytes that were fetched,
-    by source and column. Raises DbtRuntimeError with all errors.
+    With `create_only`, only creates missing tables, without rows. Returns the bytes that were
+    fetched, by source and column. Raises DbtRuntimeError with all errors.
     """
     fetched: dict[str, dict[str, int]] = {}
     if not sources:

@@ -1,10 +1,10 @@
 """Which objects an epoch ingests: those in S3's listing that the ledger does not have.
 
-How many a run takes is declared, or, with `auto`, as many as earlier runs would fetch in the time
-for a run. The ledger has what each of the last epochs fetched, and when it was planned and
-committed. A run takes at most ten times what one of them took: the time of a short epoch shows the
-fixed cost of a run rather than the speed of reading. If none was long, as in a new source, a run
-takes what any cluster should manage, and the next one can estimate from it.
+How many a run takes is declared, or, with `auto`, estimated: as many as it can fetch in its time,
+if it is as fast as the last epochs. The ledger has what each of these fetched, and when it was
+planned and committed. A run takes at most ten times what one of them took, as the time of a short
+epoch is mostly the fixed cost of a run. If all were short, as in a new source, a run takes an
+amount that any cluster should manage, and the next run can estimate from it.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class TakeObjects:
     """The objects of one epoch, with the plan's columns; and how many are left to later runs.
 
     `on_driver`: the objects are few, and in the driver's memory. `notes` are written to the ledger
-    before the plan, None if there are none. `full_since` is when a full listing began that the
-    ledger is to record at the end, else None.
+    before the plan, None if there are none. `full_since` is the start of a full listing, which the
+    ledger is to record at the end; None for other listings.
     """
 
     frame: DataFrame
@@ -106,88 +106,88 @@ class Refusal:
 def new_objects(
     run: SourceRun, ledger: Ledger, announced: DataFrame | None = None, *, least: int = 1
 ) -> Iterator[TakeObjects | Refusal]:
-    """The matching objects that a run ingests; listed once, and at most one page by the driver.
+    """The matching objects that a run ingests. They are listed once, the first page by the driver.
 
     `announced` are objects from a queue, with the columns of the listing; they are added to it, or
     replace it if the source does not list. The limits allow at least `least` objects.
     """
     definition = run.definition
     after, full_since = listing_start(ledger, definition)
-    candidates, at_hand = _candidates(run, ledger, after, announced)
-    known = objects_after(after, definition.location, ledger.objects(), announced)
+    candidates, all_on_driver = _candidates(run, ledger, after, announced)
+    in_ledger = objects_after(after, definition.location, ledger.objects(), announced)
     mode = definition.intake.on_overwrite
     with ExitStack() as stack:
-        if definition.intake.is_limited and not at_hand:
+        if definition.intake.is_limited and not all_on_driver:
             # Spark drops persisted frames that read the ledger once a note is written.
             candidates = stack.enter_context(persisted(candidates))
-        decided = reconcile(candidates, known, mode, complete=definition.discovery.bucket_scan)
-        decided, on_driver = stack.enter_context(reusable_rows(decided, few=at_hand))
-        found = totals(decided, _TOTALS, few=on_driver)
+        decided = reconcile(candidates, in_ledger, mode, complete=definition.discovery.bucket_scan)
+        decided, on_driver = stack.enter_context(reusable_rows(decided, few=all_on_driver))
+        counts = totals(decided, _TOTALS, few=on_driver)
         # Spark may compute the listing again: even then no refused object is ingested.
-        if found["refused"]:
-            yield _refusal(definition, decided, found)
+        if counts["refused"]:
+            yield _refusal(definition, decided, counts)
         else:
-            yield _taken(run, ledger, decided, found, on_driver, least, full_since)
+            yield _taken(run, ledger, decided, counts, on_driver, least, full_since)
 
 
 def _candidates(
     run: SourceRun, ledger: Ledger, after: str | None, announced: DataFrame | None
 ) -> tuple[DataFrame, bool]:
     """Every object once, in its newest version; and whether the driver has the whole listing."""
-    listed, at_hand = listed_objects(run, after=after, ledger=ledger)
+    listed, all_on_driver = listed_objects(run, after=after, ledger=ledger)
     if announced is None:
-        return listed, at_hand
+        return listed, all_on_driver
     if not run.definition.discovery.bucket_scan:
-        return announced, at_hand
+        return announced, all_on_driver
     last = F.max_by(F.struct("etag", "size", "last_modified"), "last_modified")
-    both = listed.unionByName(announced).groupBy("object").agg(last.alias("last"))
-    return both.select("object", "last.*"), at_hand
+    all_versions = listed.unionByName(announced).groupBy("object").agg(last.alias("last"))
+    return all_versions.select("object", "last.*"), all_on_driver
 
 
 def _taken(
     run: SourceRun,
     ledger: Ledger,
     decided: DataFrame,
-    found: Any,
+    counts: Any,
     on_driver: bool,
     least: int,
     full_since: int | None,
 ) -> TakeObjects:
     intake = run.definition.intake
-    everything = taken = decided.where(_IS_NEW)
+    all_new = taken = decided.where(_IS_NEW)
     notes = decided.where(f"action = '{NOTE}'").select(*_NOTE_COLUMNS)
-    all_notes = notes if found["notes"] else None
-    some = found
-    if found["objects"] and intake.is_limited:
-        taken = first_in_turn(everything, run_limits(ledger, intake), least)
+    all_notes = notes if counts["notes"] else None
+    taken_counts = counts
+    if counts["objects"] and intake.is_limited:
+        taken = first_in_turn(all_new, run_limits(ledger, intake), least)
         sums = ("count(*) AS objects", "coalesce(sum(size), 0) AS bytes")
-        some = totals(taken, sums, few=on_driver)
-        if some["objects"] < found["objects"]:
-            # All of them, so that objects that fail now keep their turn before the later ones.
-            all_notes = notes.unionByName(waiting_notes(everything).select(*_NOTE_COLUMNS))
+        taken_counts = totals(taken, sums, few=on_driver)
+        if taken_counts["objects"] < counts["objects"]:
+            # Notes for all, so that objects that fail now keep their turn before the later ones.
+            all_notes = notes.unionByName(waiting_notes(all_new).select(*_NOTE_COLUMNS))
     return TakeObjects(
         frame=taken.select(*_PLAN_COLUMNS),
-        objects=some["objects"],
-        bytes=some["bytes"],
+        objects=taken_counts["objects"],
+        bytes=taken_counts["bytes"],
         on_driver=on_driver,
-        waiting_objects=found["objects"] - some["objects"],
-        waiting_bytes=found["bytes"] - some["bytes"],
+        waiting_objects=counts["objects"] - taken_counts["objects"],
+        waiting_bytes=counts["bytes"] - taken_counts["bytes"],
         notes=all_notes,
         full_since=full_since,
     )
 
 
-def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Refusal:
+def _refusal(definition: SourceDefinition, decided: DataFrame, counts: Any) -> Refusal:
     refused = decided.where(f"action = '{REFUSE}'")
     was = F.lit("it was overwritten after it was ingested: its ETag was ")
     error = F.concat(was, F.col("previous"), F.lit(" and is "), F.col("etag")).alias("error")
     notes = None
-    if found["unremembered"] and not definition.discovery.bucket_scan:
+    if counts["unremembered"] and not definition.discovery.bucket_scan:
         # Messages of new objects may expire before the user has dealt with the refused ones.
         notes = waiting_notes(decided.where(f"{_IS_NEW} AND NOT remembered"))
-    first, source = found["first"], definition.name
+    first, source = counts["first"], definition.name
     name = first["object"]
-    more = f" (and {found['refused'] - 1} more)" if found["refused"] > 1 else ""
+    more = f" (and {counts['refused'] - 1} more)" if counts["refused"] > 1 else ""
     text = (
         f"{source}: object {name}{more} was overwritten after it was ingested: its ETag was "
         f"{first['previous']} and is {first['etag']} now. With on_overwrite: fail the source "
@@ -195,8 +195,8 @@ def _refusal(definition: SourceDefinition, decided: DataFrame, found: Any) -> Re
         f"of the old rows with: {objects_hint('retry_s3_objects', source, [name])}; or keep the "
         f"old rows with: {objects_hint('skip_s3_objects', source, [name])}"
     )
-    failed = refused.select(*OBJECT_COLUMNS, error) if found["unrecorded"] else None
-    return Refusal(text, failed, notes, found["objects"], found["bytes"])
+    failed = refused.select(*OBJECT_COLUMNS, error) if counts["unrecorded"] else None
+    return Refusal(text, failed, notes, counts["objects"], counts["bytes"])
 
 
 @dataclass(frozen=True)
@@ -238,10 +238,10 @@ def run_limits(ledger: Ledger, intake: Intake) -> Limits:
 
 def allowance(last: Sequence[Fetched], seconds: int) -> int:
     """The load that a run can fetch in so many seconds, estimated from the last epochs."""
-    took = sum(one.seconds for one in last)
-    load = int(sum(one.load for one in last) * seconds / took) if took > 0 else 0
-    load = min(load, TIMES * max((one.load for one in last), default=0))
-    is_known = any(one.seconds >= max(seconds / TIMES, LONG_SECONDS) for one in last)
+    took = sum(epoch.seconds for epoch in last)
+    load = int(sum(epoch.load for epoch in last) * seconds / took) if took > 0 else 0
+    load = min(load, TIMES * max((epoch.load for epoch in last), default=0))
+    is_known = any(epoch.seconds >= max(seconds / TIMES, LONG_SECONDS) for epoch in last)
     return max(load, 1 if is_known else FIRST_BYTES)
 
 
@@ -264,9 +264,9 @@ def _last_epochs(ledger: Ledger) -> list[Fetched]:
 
 
 def first_in_turn(taken: DataFrame, limits: Limits, least: int = 1) -> DataFrame:
-    """The objects within the limits: those that were listed first come first, then by key.
+    """The objects within the limits, in the order in which they were first listed, then by key.
 
-    At least `least` objects, whatever the limits are; if it is more than 1, empty ones come last.
+    At least `least` objects, whatever the limits; if it is more than 1, empty ones come last.
     """
     order = [F.col("since").asc_nulls_last(), F.col("object")]
     if least > 1:

@@ -1,16 +1,16 @@
-"""What a run does about each object, from what was found in S3 and what the ledger knows of it.
+"""Decides what a run does about each object, from what S3 and the ledger have of it.
 
-| the ledger knows | the object now | becomes |
+| the ledger has | the object in S3 | decision |
 | --- | --- | --- |
-| nothing, or nothing that counts | any | taken |
-| it is fetched, skipped, retracted or ignored | the same ETag | nothing |
-| it is to be taken again (`retried`) | any | taken, in place of the rows there are |
-| rows of it are visible | their ETag | nothing |
-| rows of it are visible | another ETag | what `on_overwrite` says |
-| it is listed; or none of its rows are visible | any other | taken |
+| no event that counts | any | take it |
+| `fetched`, `skipped`, `retracted` or `ignored` | the same ETag | nothing |
+| `retried` | any | take it, in place of the present rows |
+| visible rows | their ETag | nothing |
+| visible rows | another ETag | what `on_overwrite` says |
+| `listed`, or no visible rows | any other | take it |
 
-An object that was listed or has failed, and that is gone or no longer wanted, is settled with a
-note: else its state would say for ever that something is to be done.
+An object that is listed or failed in the ledger, but gone from S3 or no longer wanted, gets a
+note. Without it, its state would forever mean that something is to be done.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ def reconcile(
     """One row for each object about which there is something to do.
 
     `candidates` has object, etag, size, last_modified, one row for each object; `objects` is what
-    the ledger knows. `complete` says that no other objects exist: if not, those that wait or have
-    failed are taken as the ledger last saw them. The columns are those of the candidates, and
+    the ledger has. `complete` means that S3 has no other objects. If it may have, those that wait
+    or have failed are taken as the ledger last saw them. The columns are those of the candidates,
+    and
 
-    - `action`: `take`, `note` (to be put into the ledger) or `refuse` (overwritten, and that is
-      an error);
+    - `action`: `take`, `note` (write to the ledger) or `refuse` (overwritten, which is an error);
     - `hides`: whether the object's new rows hide its earlier ones;
-    - `since`: the epoch in which the object was listed, NULL for one that is new;
+    - `since`: the epoch in which the object was listed, NULL for a new object;
     - `recorded`: whether the ledger has exactly this state already;
-    - `remembered`: whether the ledger has this version of it as waiting or failed;
+    - `remembered`: whether the ledger has this version of the object as waiting or failed;
     - `waits_as`: the state for an object that is to be taken, but has to wait;
     - `state`, `error`, `rows`, `rejects`, `at`: the columns of a note;
-    - `previous`: the ETag of the object whose rows are visible.
+    - `previous`: the ETag of the version whose rows are visible.
     """
     decisions = _named(_decisions(mode, complete=complete))
-    found = with_facts(_found(candidates, objects), complete=complete)
-    return found.selectExpr(*decisions).where("action IS NOT NULL")
+    known_objects = with_facts(_joined(candidates, objects), complete=complete)
+    return known_objects.selectExpr(*decisions).where("action IS NOT NULL")
 
 
 def unsettled_objects(candidates: DataFrame, objects: DataFrame, mode: OnOverwrite) -> DataFrame:
@@ -68,14 +68,14 @@ def unsettled_objects(candidates: DataFrame, objects: DataFrame, mode: OnOverwri
     facts = _facts(complete=True)
     deciding = _named({name: facts[name] for name in _DECIDING})
     action = _decisions(mode, complete=True)["action"]
-    found = _found(candidates, objects).selectExpr("*", *deciding)
-    return found.where(f"({action}) IS NOT NULL").select("object")
+    known_objects = _joined(candidates, objects).selectExpr("*", *deciding)
+    return known_objects.where(f"({action}) IS NOT NULL").select("object")
 
 
-def _found(candidates: DataFrame, objects: DataFrame) -> DataFrame:
-    """What the candidates have of each object (`found`, `now`), and what the ledger has."""
-    known = objects.where("object IS NOT NULL")
-    both = candidates.alias("c").join(known.alias("k"), F.expr("c.object = k.object"), "full")
+def _joined(candidates: DataFrame, objects: DataFrame) -> DataFrame:
+    """Every object, with its version in S3 (`found`, `now`) and the columns of the ledger."""
+    in_ledger = objects.where("object IS NOT NULL")
+    both = candidates.alias("c").join(in_ledger.alias("k"), F.expr("c.object = k.object"), "full")
     return both.selectExpr(
         "coalesce(c.object, k.object) AS object",
         "c.object IS NOT NULL AS found",
@@ -85,7 +85,7 @@ def _found(candidates: DataFrame, objects: DataFrame) -> DataFrame:
 
 
 def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
-    """The objects with the columns of `_facts`, by which the run decides about each of them.
+    """Adds the columns of `_facts`, from which the run decides about each object.
 
     `objects` has `found`, whether S3 has the object; `now`, a struct of its etag, size and
     last_modified there; and the columns of the ledger's objects. The facts have the columns of a
@@ -96,16 +96,16 @@ def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
 
 
 def _facts(*, complete: bool) -> dict[str, str]:
-    """The columns of `with_facts`."""
+    """The expressions of the columns that `with_facts` adds."""
     last, first = ("decision", "latest") if complete else ("latest", "decision")
-    # As texts: to build expressions call by call takes the driver longer than to run them.
+    # Texts, as the driver takes longer to build expressions call by call than to run them.
     return {
         "waits": is_any_sql("decision.state", State.WAITING),
         "retried": is_any_sql("decision.state", (State.RETRIED,)),
         "is_open": is_any_sql("latest.state", State.OPEN),
         "was_settled": is_any_sql("decision.state", State.SETTLED),
         "visible": IS_VISIBLE,
-        # A queue does not announce again what failed, or was planned with it.
+        # A queue announces neither a failed object again nor those that were planned with it.
         "wanted": "found" if complete else "found OR is_open",
         # An object that is gone before it is ingested again keeps its rows, and their ETag.
         **{
@@ -117,8 +117,8 @@ def _facts(*, complete: bool) -> dict[str, str]:
         },
         "settled": "was_settled AND decision.etag = etag",
         "same": "visible AND fetched.etag = etag",
-        "waits_so": "coalesce(waits AND decision.etag = etag, false)",
-        "shown_so": "coalesce(latest.etag = etag, false)",
+        "waits_unchanged": "coalesce(waits AND decision.etag = etag, false)",
+        "latest_unchanged": "coalesce(latest.etag = etag, false)",
         "overwritten": "wanted AND NOT settled AND NOT retried AND NOT same AND visible",
         "stays": "settled OR (NOT found AND was_settled)",
         "state": f"""CASE
@@ -146,9 +146,9 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
         "hides": f"visible AND (retried OR {replaced})",
         "since": "CASE WHEN waits THEN decision.epoch END",
         "recorded": f"""CASE
-            WHEN {refused} THEN {is_any_sql("latest.state", (State.FAILED,))} AND shown_so
-            ELSE waits_so END""",
-        "remembered": "waits_so OR (is_open AND shown_so)",
+            WHEN {refused} THEN {is_any_sql("latest.state", (State.FAILED,))} AND latest_unchanged
+            ELSE waits_unchanged END""",
+        "remembered": "waits_unchanged OR (is_open AND latest_unchanged)",
         "waits_as": f"CASE WHEN retried THEN '{State.RETRIED}' ELSE '{State.LISTED}' END",
         "error": f"""CASE
             WHEN overwritten THEN concat('it was overwritten: its ETag was ', fetched.etag,
@@ -164,7 +164,7 @@ def _named(expressions: Mapping[str, str]) -> list[str]:
 
 
 def waiting_notes(taken: DataFrame) -> DataFrame:
-    """Notes that record the objects to take as waiting, unless the ledger has them so already."""
+    """Notes that objects to take are waiting, except where the ledger already has that."""
     nothing = {"error": "string", **TAKEN_COLUMNS}
     return taken.where("NOT recorded").selectExpr(
         *OBJECT_COLUMNS,

@@ -39,18 +39,18 @@ from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.store.store import KEYS_PER_PAGE, ListedObject, Store
 
-# More than there are tasks at a time, as some pieces hold more keys than others.
+# Pieces for each task that can run at a time: some hold many more keys than others.
 PIECES_PER_TASK = 4
-# The least pages of a piece: it is listed up to the end of a page, beyond its own end.
+# The least pages of a piece: its task lists whole pages, and so reads beyond its end.
 PAGES_PER_PIECE = 8
 SAMPLE_ONE_IN = 4096
 """A listing is cut at a sample of the ledger's objects: one in this many."""
 MAX_REQUESTS = 16
 """The most requests that are made to find folders at which a listing is cut."""
 HOURS_AGAIN = 2
-"""Where keys ascend: of how many of the newest hours objects are listed again."""
+"""With ascending keys, objects of this many newest hours are listed again."""
 
-_HOUR_OF_OPEN = 1 << 40
+_HOUR_OF_OPEN = 1 << 40  # stands for all open objects; later than any hour
 _S_PER_HOUR = 3600
 _PIECES = pa.schema([("piece", pa.int32()), ("after", pa.string()), ("last", pa.string())])
 
@@ -61,9 +61,9 @@ def listing_name(definition: SourceDefinition) -> str:
 
 
 def listing_start(ledger: Ledger, definition: SourceDefinition) -> tuple[str | None, int | None]:
-    """The key after which to list, None for a full listing; and when the listing begins, in
-    seconds since 1970, if it is a full one that the ledger has to record: that of a source whose
-    new keys sort after old ones."""
+    """Returns the key after which to list, None for a full listing; and the start of the listing
+    in seconds since 1970, if the ledger has to record it. It records the full listings of sources
+    whose new keys sort after old ones."""
     if not definition.keys_ascend:
         return None, None
     now = int(time.time())
@@ -79,7 +79,7 @@ def listing_start(ledger: Ledger, definition: SourceDefinition) -> tuple[str | N
 def objects_after(
     after: str | None, location: S3Location, objects: DataFrame, beside: DataFrame | None
 ) -> DataFrame:
-    """The known objects that a listing after this key may have, and those that are `beside` it."""
+    """The ledger's objects that a listing after this key may have, or that `beside` has."""
     if after is None:
         return objects
     start = F.lit(location.uri_of(after))
@@ -91,7 +91,7 @@ def objects_after(
 
 
 def _lowest(events: DataFrame) -> str | None:
-    """The lowest object that is open, or was modified in the newest hours; None without any."""
+    """The lowest object that is open, or was modified in the newest hours; None if none is."""
     # Only the columns that are needed here: there may be millions of objects.
     objects = events.groupBy("object").agg(
         F.max_by(F.struct("state", "last_modified"), "position").alias("latest"),
@@ -101,10 +101,10 @@ def _lowest(events: DataFrame) -> str | None:
     hour = F.floor(F.unix_timestamp("latest.last_modified") / _S_PER_HOUR)
     hours = objects.groupBy(F.when(is_open, F.lit(_HOUR_OF_OPEN)).otherwise(hour).alias("hour"))
     newest = hours.agg(F.min("object").alias("lowest")).orderBy(F.desc_nulls_last("hour"))
-    found = newest.limit(HOURS_AGAIN + 1).collect()
-    if found and found[0]["hour"] != _HOUR_OF_OPEN:
-        found = found[:HOURS_AGAIN]
-    return min((row["lowest"] for row in found), default=None)
+    hour_rows = newest.limit(HOURS_AGAIN + 1).collect()
+    if hour_rows and hour_rows[0]["hour"] != _HOUR_OF_OPEN:
+        hour_rows = hour_rows[:HOURS_AGAIN]
+    return min((row["lowest"] for row in hour_rows), default=None)
 
 
 def listed_objects(
@@ -142,18 +142,18 @@ def _with_uris(run: SourceRun, listed: DataFrame) -> DataFrame:
 def _pieces(
     run: SourceRun, store: Store, page: FirstPage, end: str, ledger: Ledger | None
 ) -> list[KeyRange]:
-    """The key space after the first page, in as many pieces as are worth it."""
+    """Cuts the key space after the first page into as many pieces as are worthwhile."""
     location = run.definition.location
-    if ledger is not None and (known := ledger.sample(SAMPLE_ONE_IN)):
-        keys = [location.key_of(uri) for uri in known]
-        worth = len(keys) * SAMPLE_ONE_IN // KEYS_PER_PAGE // PAGES_PER_PIECE
-        most = PIECES_PER_TASK * default_parallelism(run.spark) if worth > 1 else 1
-        return cut(keys, min(worth, most), end)
+    if ledger is not None and (sampled := ledger.sample(SAMPLE_ONE_IN)):
+        keys = [location.key_of(uri) for uri in sampled]
+        worthwhile = len(keys) * SAMPLE_ONE_IN // KEYS_PER_PAGE // PAGES_PER_PIECE
+        most = PIECES_PER_TASK * default_parallelism(run.spark) if worthwhile > 1 else 1
+        return cut(keys, min(worthwhile, most), end)
     if not page.folders:
         return [KeyRange(end)]
     prefix = listed_prefix(location, run.definition.pattern)
     most = PIECES_PER_TASK * default_parallelism(run.spark)
-    # The first page is in one folder, so folders may be large: those in them count too.
+    # The first page is in one folder: as folders may be large, their subfolders count too.
     deep = page.folders == 1
     per_piece = 1 if deep else PAGES_PER_PIECE * page.folders
     within = replace(location, prefix=prefix)
@@ -180,18 +180,18 @@ def folders_after(
     Each ends in a slash. With `deep`, also folders in folders, if there are not enough. At most
     `MAX_REQUESTS` requests are made, so some folders may be missing. Raises S3Error.
     """
-    found: set[str] = set()
-    # Not every store returns the folder in which the listing begins; its own folders are needed.
+    names: set[str] = set()
+    # Not every store returns the folder in which `after` is; with `deep`, it is needed.
     start = "" if deep else after
     folders, requests = [within.prefix], 0
-    # Level by level, as folders of one level are about equally large.
+    # Level by level, as folders of the same level are about equally large.
     for folder in folders:
         with explained(f"listing {within.uri_of(folder)}", "s3:ListBucket"):
             for page in store.pages(folder, after=start, folders=True):
-                found.update(name for name in page.folders if name > after)
+                names.update(name for name in page.folders if name > after)
                 requests += 1
-                if len(found) >= wanted or requests == MAX_REQUESTS:
-                    return sorted(found)
+                if len(names) >= wanted or requests == MAX_REQUESTS:
+                    return sorted(names)
                 if deep:
                     folders += page.folders
-    return sorted(found)
+    return sorted(names)
