@@ -58,10 +58,10 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
     # The newest first, so that old epochs that always fail don't keep back newer ones.
     for epoch in reversed(epochs_due(ledger.epochs())):
         ledger.require_lock("what it committed stays, and after_commit is left to the next run")
-        found = _act(run, ledger, epoch)
-        waiting, why_waiting = waiting + found["waiting"], why_waiting or found["why_waiting"]
-        left, why_left = left + found["left"], why_left or found["why_left"]
-        in_vain += found["waiting"] == found["objects"] > 0
+        counts = _act(run, ledger, epoch)
+        waiting, why_waiting = waiting + counts["waiting"], why_waiting or counts["why_waiting"]
+        left, why_left = left + counts["left"], why_left or counts["why_left"]
+        in_vain += counts["waiting"] == counts["objects"] > 0
         if in_vain == EPOCHS_IN_VAIN:
             break
     definition = run.definition
@@ -77,7 +77,7 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
 
 
 def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
-    """Acts on the epoch's objects. Returns how many there are, wait and were left, and why."""
+    """Acts on the epoch's objects. Returns how many there are, wait and are left, and why."""
     declared, location = run.definition.after_commit, run.definition.location
     spec = AfterSpec(
         connection=run.connection,
@@ -86,26 +86,26 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
         tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in declared.tags),
         target=declared.target,
     )
-    # Not objects that are to be ingested again (`State.OPEN`): they must still be there then.
-    came_in = f"fetched.epoch = {int(epoch)} AND {IS_VISIBLE}"
-    done_with = f"NOT {is_any_sql('latest.state', State.OPEN)}"
-    objects = ledger.objects().where(f"{came_in} AND {done_with}").select("object", "fetched.etag")
+    # Not objects that are to be ingested again (`State.OPEN`): they must still be there.
+    fetched = f"fetched.epoch = {int(epoch)} AND {IS_VISIBLE}"
+    is_closed = f"NOT {is_any_sql('latest.state', State.OPEN)}"
+    objects = ledger.objects().where(f"{fetched} AND {is_closed}").select("object", "fetched.etag")
     tasks = int(str(run.spark.conf.get("spark.sql.shuffle.partitions")))
-    acted = objects.repartition(tasks).mapInArrow(shipped(act_on, spec), OUTCOME_DDL)
-    with persisted(acted) as outcomes:
+    results = objects.repartition(tasks).mapInArrow(shipped(act_on, spec), OUTCOME_DDL)
+    with persisted(results) as outcomes:
         counts = [F.count(F.lit(1)).alias("objects"), *_counted(WAITING), *_counted(LEFT)]
-        found = first_row(outcomes.agg(*counts))
-        if not found["waiting"]:
-            nothing = {name: F.lit(None) for name in ("size", "last_modified")}
-            ledger.write_done(epoch, outcomes.withColumns(nothing))
-    return found
+        summary = first_row(outcomes.agg(*counts))
+        if not summary["waiting"]:
+            no_details = {name: F.lit(None) for name in ("size", "last_modified")}
+            ledger.write_done(epoch, outcomes.withColumns(no_details))
+    return summary
 
 
 def _counted(state: str) -> list[Column]:
     """Aggregates for a state: the number of its objects, and the reason of the first of them."""
-    is_so = F.col("state") == state
+    has_state = F.col("state") == state
     reason = F.concat("object", F.lit(": "), "error") if state == LEFT else F.col("error")
     return [
-        F.count_if(is_so).alias(state),
-        F.min_by(reason, F.when(is_so, F.col("object"))).alias(f"why_{state}"),
+        F.count_if(has_state).alias(state),
+        F.min_by(reason, F.when(has_state, F.col("object"))).alias(f"why_{state}"),
     ]

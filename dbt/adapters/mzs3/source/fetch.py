@@ -36,14 +36,14 @@ from dbt.adapters.mzs3.spark.sql import quote_literal
 from dbt.adapters.mzs3.text import counted
 
 BYTES_PER_TASK = 128 * 1024 * 1024
-# A task, which writes a file, is worth it for this many bytes, or this many objects.
+# A task, which writes a file, pays off for this many bytes, or this many objects.
 LEAST_BYTES = 4 * 1024 * 1024
 LEAST_OBJECTS = 2048
-# Or for this many objects, if a core would else have nothing to do.
+# Or for this many objects, if a core would be idle otherwise.
 LEAST_OBJECTS_OF_A_CORE = 256
 
 FIRST_OBJECTS = 3
-"""The least that a first run takes: if only two differ, nobody can tell which one is wrong."""
+"""The least objects of a first run: if only two differ, nobody can tell which one is wrong."""
 
 _COUNTS = (
     "count(*) AS written",
@@ -51,7 +51,7 @@ _COUNTS = (
     f"count_if({PROBLEM_COLUMN}.raw IS NOT NULL) AS rejects",
     "max(_mz_record) AS last",
 )
-# Only if objects may be skipped: to aggregate texts, Spark has to sort.
+# Used only if objects may be skipped, as Spark has to sort to aggregate texts.
 _REASON = (
     f"max(CASE WHEN {PROBLEM_COLUMN} IS NOT NULL AND {PROBLEM_COLUMN}.raw IS NULL "
     f"THEN {PROBLEM_COLUMN}.error END) AS error"
@@ -126,9 +126,9 @@ class EpochRows:
                 error = executor_error(exc)
                 if error is None or error.cause != UNCLEAR:
                     raise
-                # After a second such error, none is cut: each attempt fetches everything anew.
+                # After a second such error, cuts no object: each attempt fetches all anew.
                 uri_of, unclear = self.spec.location.uri_of, error.s3_object
-                large = [one for one in large if uri_of(one.key) != unclear]
+                large = [each for each in large if uri_of(each.key) != unclear]
                 large = [] if again else large
                 again = True
 
@@ -140,9 +140,9 @@ class EpochRows:
         if not large:
             yield self._whole(table, plan, self.objects, self.size)
             return
-        objects, size = self.objects - len(large), self.size - sum(one.size for one in large)
+        objects, size = self.objects - len(large), self.size - sum(each.size for each in large)
         with rows_in_ranges(plan.sparkSession, self.spec, large, table) as rows:
-            others = plan.where(~F.col("key").isin([one.key for one in large]))
+            others = plan.where(~F.col("key").isin([each.key for each in large]))
             yield rows.unionAll(self._whole(table, others, objects, size))
 
     def _whole(self, table: RowsTable, plan: DataFrame, objects: int, size: int) -> DataFrame:
@@ -255,8 +255,8 @@ def refusal(
 ) -> str | None:
     """Why a first run with these counts must not be committed; None if it may be.
 
-    It must not if the header of one object makes all others skipped, or if all records are
-    rejected. `read` is the number of those `objects` that have any record.
+    It must not be if one object's header makes all others skipped, or if all records are rejected.
+    `read` is the number of those `objects` that have any record.
     """
     where, source = spec.header_from, spec.source
     if not where.is_first:

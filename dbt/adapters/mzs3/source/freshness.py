@@ -67,7 +67,7 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
 
 
 def with_ingested(listed: Freshness, ingested: Freshness) -> Freshness:
-    """`listed` with the newest time of both: ingested objects may have left the location."""
+    """`listed` with the newer of both times, as ingested objects may have left the location."""
     newest = max(filter(None, (listed.newest, ingested.newest)), default=None)
     return replace(listed, newest=newest)
 

@@ -1,17 +1,17 @@
 """Finds out, without the lock, that a source has nothing new.
 
 A pass of `ingest` does nothing if the relations are as they should be, no epoch is unfinished, and
-all listed objects are settled. No lock is needed to see that:
+all listed objects are settled. This can be seen without the lock:
 
 - Events of an epoch never change. So if the ledger has the same phases of the same epochs before
-  and after, it was read as of one moment.
-- The location is listed in between: so the listed objects were settled then, whatever others do.
-- An object that another run ingests just then is in an unfinished epoch, or was not settled: then
-  the pass takes the lock, and so waits for that run, as in all other cases of doubt.
+  and after the listing, it was read as of one moment.
+- That moment includes the listing: so the listed objects were settled then, whatever others do.
+- An object that another run ingests at that time is in an unfinished epoch, or was not settled.
+  Then, as in all other cases of doubt, the pass takes the lock, and so waits for that run.
 
 Which objects are settled follows from the phases in the ledger and from the listing. The ledger
 records a digest of both, by which the next pass knows without a query that nothing is new. Events
-that are added between reading the ledger and listing are found by the pass after this one.
+that are added between reading the ledger and listing are found by the pass after that.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from dbt.adapters.mzs3.source.tables import read_tables, reads_latest
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.store.opened import open_store
 
-# To be raised when a changed `reconcile` decides differently from the same facts.
+# The version of the rules in `reconcile`: raise it if they decide differently on the same facts.
 _RULES = 1
 
 
 def is_idle(run: SourceRun) -> bool:
     """Whether a pass would certainly find nothing to do.
 
-    False if the listing has several pages, and if anything but S3 fails: the pass itself then
-    meets the failure. Raises S3Error.
+    False if the listing has several pages, or if anything but S3 fails: the pass itself will then
+    report the failure. Raises S3Error.
     """
     if not _only_lists(run.definition):
         return False
     try:
-        with ThreadPoolExecutor(2) as beside:
-            # Meanwhile, in other threads: what does not depend on the ledger.
-            store = beside.submit(open_store, run.connection, run.definition.location)
+        with ThreadPoolExecutor(2) as pool:
+            # In other threads, work that does not depend on the ledger.
+            store = pool.submit(open_store, run.connection, run.definition.location)
             if (relations := _current_relations(run)) is None:
                 return False
-            views = beside.submit(has_views, run.spark, run.definition.relations)
+            views = pool.submit(has_views, run.spark, run.definition.relations)
             ledger = Ledger(run.spark, relations)
             epochs = ledger.epochs()
             if unfinished_epochs(epochs) or is_due(epochs):
@@ -75,7 +75,7 @@ def is_idle(run: SourceRun) -> bool:
                 return False
     except (*SPARK_FAILURES, SourceError):
         return False
-    # Without that record, the next pass queries again.
+    # If this record can't be written, the next pass queries again.
     with suppress(*SPARK_FAILURES):
         ledger.write_idle(digest)
     return True
@@ -106,14 +106,14 @@ def _digest(definition: SourceDefinition, epochs: Epochs, page: FirstPage) -> st
         _RULES,
         definition.location.bucket,
         sorted((epoch, sorted(phases)) for epoch, phases in epochs.items()),
-        sorted((found.key, found.etag) for found in page.objects),
+        sorted((listed.key, listed.etag) for listed in page.objects),
     )
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
 def _all_is_settled(run: SourceRun, ledger: Ledger, page: FirstPage) -> bool:
     """Whether there is nothing to do about any object that is listed or in the ledger."""
-    known = ledger.objects(one_task=True)
-    # One task compares the page of objects: a shuffle takes longer.
-    found = object_frame(run, page.objects).coalesce(1)
-    return bool(unsettled_objects(found, known, run.definition.intake.on_overwrite).isEmpty())
+    in_ledger = ledger.objects(one_task=True)
+    # One task compares the page of objects, as a shuffle takes longer.
+    listed = object_frame(run, page.objects).coalesce(1)
+    return bool(unsettled_objects(listed, in_ledger, run.definition.intake.on_overwrite).isEmpty())

@@ -127,8 +127,8 @@ def fetch_spec(run: SourceRun, pin: Pin) -> FetchSpec:
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass of a run, all of it under the ledger's lock. `least` is the least number of objects
-    that it ingests, if there are that many."""
+    """A pass of a run, all of it under the ledger's lock. It ingests at least `least` objects, if
+    there are that many."""
 
     run: SourceRun
     spec: FetchSpec
@@ -145,7 +145,7 @@ class Pass:
         run, ledger, inbox = self.run, self.ledger, self.inbox
         epochs = ledger.epochs()
         for dead in unfinished_epochs(epochs):
-            # Its plan is outdated: the declaration of the source, or the objects, may have
+            # Its plan may be outdated, as the source's declaration or the objects may have
             # changed.
             with run.step("void"):
                 ledger.write_void(dead)
@@ -168,12 +168,12 @@ class Pass:
                     require_conditional_delete(run)
             report = self._epoch(plan)
         if plan.full_since is not None:
-            # Only once the ledger has all that the listing found: else a key could be missed.
+            # Only now that the ledger has all that the listing found: else a key could be missed.
             with run.step("listing"):
                 ledger.require_lock(LISTING_IS_LOST)
                 ledger.write_listing(listing_name(run.definition), plan.full_since)
         if inbox is not None:
-            # All announced objects are by now committed, known, or waiting in the ledger; the lock
+            # All announced objects are committed by now, known, or waiting in the ledger. The lock
             # shows that no other run has dropped that since.
             with run.step("acknowledge"):
                 ledger.require_lock(
@@ -191,7 +191,7 @@ class Pass:
         return self.run.definition.after_commit.action is not AfterAction.KEEP
 
     def _epoch(self, plan: TakeObjects) -> IngestReport:
-        # In an epoch of their own: the notes stay if the epoch that is planned below becomes void.
+        # Notes get their own epoch: they stay if the epoch that is planned below becomes void.
         self._note(plan.notes)
         definition = self.run.definition
         report = self._take(plan) if plan.objects else IngestReport(definition.name)
@@ -262,12 +262,12 @@ class Pass:
             run.cancellation.check()
             run.cancellation.committing = True
             ledger.write_commit(rows.epoch, counted, few=rows.are_few)
-        # A run that took the lock meanwhile may have closed this epoch, and dropped that record.
+        # A run that took the lock meanwhile may have voided this epoch and dropped its commit.
         ledger.require_lock("its commit may not count, as s3_source_status shows")
         return report
 
     def record_failure(self, rows: EpochRows, message: str, s3_object: str | None) -> None:
-        """Writes the failure to the ledger: for this object, or for none if it was not planned."""
+        """Writes the failure to the ledger: of this object, or of none if it was not planned."""
         failed = rows.plan.where(F.col("object") == F.lit(s3_object))
         if s3_object is None or failed.isEmpty():
             nothing = [F.lit(None).alias(name) for name in OBJECT_COLUMNS]

@@ -56,12 +56,11 @@ class LargeObject:
 
 
 def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list[LargeObject]:
-    """Those of `objects` that are so large that one task would still read when all others are
-    done.
+    """Those of `objects` so large that one task would still read when all others are done.
 
     Each is more than half of what a core has to read. An object that is compressed, no text, in
-    another encoding, or has a wrong header is left to a task that reads, and reports on, all of
-    it.
+    another encoding, or has a wrong header is left to a single task, which reads all of it and
+    reports what is wrong.
     """
     if total_bytes < 2 * RANGE_BYTES:
         return []
@@ -71,11 +70,11 @@ def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list
     if cores < 2:
         return []
     least = max(2 * RANGE_BYTES, total_bytes // (2 * cores))
-    # There are at most twice as many of these as cores.
+    # There are at most twice as many such objects as cores.
     rows = objects.where(F.col("size") >= least).collect()
     plain = [row for row in rows if compression_by_name(row["key"], spec.compression) == NONE]
-    found = [one for one in map_concurrently(plain, partial(_large_object, spec)) if one]
-    return sorted(found, key=lambda one: (-one.size, one.key))
+    large = [one for one in map_concurrently(plain, partial(_large_object, spec)) if one]
+    return sorted(large, key=lambda one: (-one.size, one.key))
 
 
 def utc(collected: datetime) -> datetime:
@@ -99,14 +98,14 @@ def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
 def _layout_if_plain(spec: FetchSpec, stored: S3Object) -> RecordLayout | None:
     """The layout of the object's records; None if it is compressed. Raises ObjectError.
 
-    Only its first bytes tell whether it is compressed, which can't be seen in a later range.
+    Reads the object's first bytes: later ranges do not show whether it is compressed.
     """
     start = stored.part(0, min(LOOK_BYTES, stored.size))
     if compression_of(start, stored.key, spec.compression, spec.reading.encoding) != NONE:
         return None
     require_text(start, spec.reading.encoding)
     if spec.format == JSONL or spec.header is None or spec.reading.header_match == EXACT:
-        # Compared later: keys by every range's task, the header by that of the first range.
+        # Compared later: keys by the task of every range, the header by that of the first range.
         return RecordLayout.in_order(len(spec.columns))
     fields = CsvFormat(spec.dialect, NONE, spec.reading).fields(stored) or ()
     names = [field.name for field in fields]
@@ -137,8 +136,8 @@ def rows_in_ranges(
         .persist(StorageLevel.DISK_ONLY)
     )
     try:
-        known = _ranges(objects, blocks)
-        yield table.rows_from(blocks, spec, ranges.range_rows, known, ranges.records_of(spec))
+        range_of = _ranges(objects, blocks)
+        yield table.rows_from(blocks, spec, ranges.range_rows, range_of, ranges.records_of(spec))
     finally:
         blocks.unpersist()
 

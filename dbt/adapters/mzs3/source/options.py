@@ -264,14 +264,14 @@ def parse_definition(
 
     A key without a value counts as left out. Raises ConfigError with all problems at once.
     """
-    # YAML reads an unquoted key `null` as None, of which dbt 1.12 makes the text "None".
+    # YAML reads an unquoted key `null` as None, which dbt 1.12 converts to the text "None".
     given = {
         "null" if key in (None, "None") else str(key): value
         for key, value in external.items()
         if value is not None
     }
     name_of_format = given.get("format", CSV)
-    # Objects of the other formats have types of their own.
+    # Objects of the other formats have typed fields.
     data_type = "" if name_of_format in FORMAT_NAMES and name_of_format != CSV else "string"
     problems: list[str] = []
     declared = _columns(columns, problems, data_type)
@@ -323,7 +323,7 @@ def _of_other_formats(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _columns(
     declared: Sequence[Mapping[str, Any]], problems: list[str], default: str
 ) -> tuple[Column, ...]:
-    found = []
+    parsed = []
     for one in declared:
         name = str(one.get("name") or "")
         data_type = str(one.get("data_type") or default)
@@ -331,9 +331,9 @@ def _columns(
             data_type = canonical_type(data_type) if data_type else ""
         except ValueError as exc:
             problems.append(f"column {name}: {exc}")
-        found.append(Column(name, data_type))
-    problems += [f"columns: {problem}" for problem in name_problems([c.name for c in found])]
-    return tuple(found)
+        parsed.append(Column(name, data_type))
+    problems += [f"columns: {problem}" for problem in name_problems([c.name for c in parsed])]
+    return tuple(parsed)
 
 
 def _dialect_problems(dialect: CsvDialect) -> Iterator[str]:
@@ -344,7 +344,7 @@ def _dialect_problems(dialect: CsvDialect) -> Iterator[str]:
             "one of a single one-byte character"
         )
     else:
-        # Another escape than the quote is reported below, and only once.
+        # An escape other than the quote is reported below, and only once.
         usable = replace(dialect, escape=dialect.quote).problems(may_lack_quote=True)
         yield from (f"external: {problem}" for problem in usable)
     if dialect.escape != dialect.quote:

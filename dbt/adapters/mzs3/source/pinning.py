@@ -1,8 +1,8 @@
-"""Pins a source's definition: what was found in S3 holds from the first commit on.
+"""Pins a source's definition: what was found in S3 applies from the first commit on.
 
 Until an epoch is committed, each run purifies anew. If the result differs from that of the run
-before, it recreates the table of rows, of which none are visible yet. The ledger stays: it has the
-decisions of users, and the objects that a queue has announced. Before that,
+before, it recreates the table of rows, of which none are visible yet. It keeps the ledger, which
+has users' decisions and the objects that a queue has announced. Before that,
 
 - every planned epoch is closed. So a run that has lost the lock can't commit any more; if it has
   just committed, its definition is pinned.
@@ -82,7 +82,7 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
         # The ledger has a format already.
         pinned = replace(pinned, file_format=tables.relations.file_format)
         require_format(definition, pinned.file_format)
-    # Definitions that differ only in where the header was found are equal.
+    # Definitions are equal if they differ only in where the header was found.
     if tables is not None and tables.pinned not in (None, pinned):
         with lock.alone():
             drop_rows(spark, definition, tables.relations)
@@ -102,7 +102,7 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
 
 
 def _has_committed(run: SourceRun, tables: SourceTables, ledger: Ledger) -> bool:
-    """Whether anything is committed. If not, makes sure that no epoch planned so far will be."""
+    """Whether anything is committed. If not, ensures that no epoch planned so far will be."""
     if is_committed(ledger):
         return True
     if tables.pinned is not None:
@@ -115,9 +115,9 @@ def _has_committed(run: SourceRun, tables: SourceTables, ledger: Ledger) -> bool
 def purify_now(
     run: SourceRun, inbox: Inbox | None, ledger: Ledger | None = None
 ) -> PinnedDefinition:
-    """Purifies the definition by the objects in S3; messages of its queue stay there.
+    """Purifies the definition from the objects in S3. Deletes no message of its queue.
 
-    Objects that the ledger has as skipped are ignored. Raises an Mzs3Error.
+    Ignores objects that the ledger has as skipped. Raises an Mzs3Error.
     """
     definition = run.definition
     if ledger is not None and definition.discovery.queue is not None:
@@ -173,11 +173,11 @@ def _require_location(definition: SourceDefinition, ledger: Ledger) -> None:
     """Raises SourceError if the ledger has objects outside the location, from a queue: they would
     be ingested without being listed."""
     uri, objects = definition.location.uri, ledger.objects().where("object IS NOT NULL")
-    other = objects.where(~F.col("object").startswith(uri)).first()
-    if other is not None:
+    outside = objects.where(~F.col("object").startswith(uri)).first()
+    if outside is not None:
         raise SourceError(
             f"{definition.name}: its location is declared as {uri!r}, and its ledger has objects "
-            f"of another one, such as {other['object']}. Restore the location; or, to ingest "
+            f"of another one, such as {outside['object']}. Restore the location; or, to ingest "
             f"{ingested_after_reset(definition)} under this one, drop what is known of "
             f"the old one: {reset_hint(definition.name)}"
         )
@@ -237,8 +237,8 @@ def _stored_objects(
     definition, location = run.definition, run.definition.location
     store = open_store(run.connection, location)
 
-    def stored(one: ListedObject) -> S3Object:
-        return S3Object(store, location, one.key, one.etag, one.size)
+    def stored(listed: ListedObject) -> S3Object:
+        return S3Object(store, location, listed.key, listed.etag, listed.size)
 
     if definition.discovery.bucket_scan:
         for page in iter_pages(store, location, definition.pattern):

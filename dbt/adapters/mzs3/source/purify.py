@@ -1,4 +1,4 @@
-"""Purification: what a definition left open is replaced by what was found, and pinned.
+"""Purification: replaces what a definition left open with what was found, and pins it.
 
 Declared columns are matched to the header's fields by name, or by position if no name matches.
 """
@@ -97,9 +97,9 @@ def purify(
 ) -> PinnedDefinition:
     """The definition with nothing left open; `discovered` is the header of an object, if any.
 
-    It is not used if the definition lists its header. Columns without a type have that of their
-    field, or else string. Raises SourceError if a header is needed and was not found, ConfigError
-    if it does not match the declared columns, or its fields can't be read as their types.
+    Ignores `discovered` if the definition lists its header. A column without a type gets that of
+    its field, or else string. Raises SourceError if a header is needed but missing, ConfigError if
+    it does not match the declared columns or its fields can't be read as their types.
     """
     options = definition.pinned_options()
     if definition.header is False:
@@ -157,8 +157,8 @@ def _without_header(definition: SourceDefinition) -> tuple[Column, ...]:
 
 
 def _with_type(column: Column, read_as: RecordField) -> Column:
-    own = "string" if read_as.own in (None, VOID) else str(read_as.own)
-    return replace(column, data_type=column.data_type or own)
+    of_field = "string" if read_as.own in (None, VOID) else str(read_as.own)
+    return replace(column, data_type=column.data_type or of_field)
 
 
 def _unnamed(header: Sequence[str]) -> list[str]:
@@ -183,7 +183,7 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
     now = definition.pinned_options() | {
         "file_format": definition.file_format or pinned.file_format
     }
-    found = [
+    differences = [
         f"the {key} is declared as {declared!r} but was pinned as {then.get(key)!r}"
         for key, declared in now.items()
         if declared != then.get(key)
@@ -191,22 +191,22 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
     header = pinned.header
     if (definition.header is False) != (header is None):
         declared, before = ("without", "with") if header else ("with", "without")
-        return [*found, f"it is declared {declared} a header but was pinned {before} one"]
+        return [*differences, f"it is declared {declared} a header but was pinned {before} one"]
     if header is None:
-        return found + _column_differences(_without_header(definition), pinned.columns)
+        return differences + _column_differences(_without_header(definition), pinned.columns)
     if isinstance(definition.header, tuple) and definition.header != header:
-        found.append(
+        differences.append(
             f"the header is declared as {sql_names(definition.header)} but was pinned as "
             f"{sql_names(header)}"
         )
     if not definition.columns and (problems := _unnamed(header)):
-        return found + problems
-    # In the pinned order, in which the earlier objects were read.
+        return differences + problems
+    # In the pinned order, in which earlier objects were read.
     columns = definition.columns or tuple(
         Column(header[place], "") for place in pinned.fields or range(len(header))
     )
     return [
-        *found,
+        *differences,
         *_unmatchable(header, definition.reading.header_match),
         *_column_differences(columns, pinned.columns),
     ]
@@ -235,16 +235,16 @@ def columns_fields(
 ) -> tuple[int, ...]:
     """For each declared name, the position of its field in the header.
 
-    A name is that of a field if it is spelled the same, or else if Spark treats both as the same
-    name; their order does not matter. If no name is that of a field, the names are aliases of the
-    fields, in order. Everything else is ambiguous: raises ValueError with both lists and the ways
-    out. Except where the source lists the header (`listed`): then some names may be aliases, if
-    the others are in the places that they have in the header.
+    A name matches a field if it is spelled the same, or else if Spark treats both as the same
+    name; their order does not matter. If no name matches, the names are aliases of the fields, in
+    order. If the source lists the header (`listed`), some names may be aliases, if the others are
+    in the places that they have in the header. All else is ambiguous: raises ValueError with both
+    lists and the ways out.
     """
     fields = [_named(name, header) for name in names]
-    known = [field for field in fields if field is not None]
+    matched = [field for field in fields if field is not None]
     both = f"the columns are declared as {sql_names(names)}, and the header is {sql_names(header)}"
-    if not known:
+    if not matched:
         if len(names) != len(header):
             raise ValueError(
                 f"{len(names)} columns are declared but the header has {len(header)}: "
@@ -252,7 +252,7 @@ def columns_fields(
                 "they would be aliases: declare one for each, or the header's own names"
             )
         return tuple(range(len(names)))
-    if len(known) < len(names):
+    if len(matched) < len(names):
         if listed and all(field in (None, place) for place, field in enumerate(fields)):
             return tuple(range(len(names)))
         missing = [name for name, field in zip(names, fields, strict=True) if field is None]
@@ -262,27 +262,27 @@ def columns_fields(
             "in the order of `columns`"
         )
     if match != SUBSET and len(header) > len(names):
-        others = [name for place, name in enumerate(header) if place not in known]
+        others = [name for place, name in enumerate(header) if place not in matched]
         raise ValueError(
             f"{both}, which also has {sql_names(others)}: declare a column for each of its names; "
             "or set header_match: subset, which leaves the others out"
         )
-    return tuple(known)
+    return tuple(matched)
 
 
 def _named(name: str, header: Sequence[str]) -> int | None:
-    """The position of this name's field; None if there is none. Raises ValueError for several."""
-    found = [place for place, other in enumerate(header) if other == name]
-    if not found:
+    """The position of this name's field; None without one. Raises ValueError for several."""
+    positions = [place for place, other in enumerate(header) if other == name]
+    if not positions:
         key = folded(name)
-        found = [place for place, other in enumerate(header) if folded(other) == key]
-    if len(found) > 1:
-        which = sql_names([header[place] for place in found])
+        positions = [place for place, other in enumerate(header) if folded(other) == key]
+    if len(positions) > 1:
+        which = sql_names([header[place] for place in positions])
         raise ValueError(
             f"the header is {sql_names(header)}: column {name} could be each of {which}; give "
             "each object's columns names of their own, or declare aliases for all"
         )
-    return found[0] if found else None
+    return positions[0] if positions else None
 
 
 def _is_record(definition: SourceDefinition, header: Sequence[str]) -> bool:

@@ -32,10 +32,10 @@ def reset_source(
 ) -> None:
     """Drops the source from Spark, except its schema and its lock, which the caller holds.
 
-    Raises SourceError, with nothing dropped, if a relation of these names is somebody else's, or
+    Raises SourceError, with nothing dropped, if a relation of these names is not the source's; or
     if there are rows and ingested objects are moved or deleted: the rows may be all that is left
     of them. Also raises it once the lock is lost, as the run that took it may have created
-    relations since. The rows go last: after a reset that died on the way, runs fail and ask for
+    relations since. The rows are dropped last: if a reset dies on the way, runs fail and ask for
     another reset, and nothing is ingested twice. Tables with a generation are dropped after the
     views that name them, so some may stay until the next reset.
     """
@@ -53,7 +53,7 @@ def reset_source(
     views = (relations.source, relations.objects, relations.rejects)
     drops = [f"VIEW IF EXISTS {view}" for view in views]
     drops += [f"{kind_of(relations)} IF EXISTS {name}" for name in (named.ledger, named.rows)]
-    # Also those of a run or a reset that died. Without PURGE, Iceberg would keep the files.
+    # Includes tables of runs or resets that died. Without PURGE, Iceberg would keep the files.
     drops += [f"TABLE IF EXISTS {table} PURGE" for table in _with_generation(spark, named)]
     with nullcontext() if lock is None else lock.alone("nothing is dropped"):
         for done, drop in enumerate(drops):
@@ -78,7 +78,7 @@ def ingested_after_reset(definition: SourceDefinition) -> str:
 
 
 def _with_generation(spark: SparkSession, named: SourceRelations) -> list[str]:
-    """The source's tables of all generations, quoted as in SQL; not others with such names."""
+    """The source's tables of all generations, quoted as in SQL; no others with similar names."""
     found = spark.sql(f"SHOW TABLES IN {quote_schema(named.schema)}").collect()
     names = (row["tableName"] for row in found)
     tables = [qualified_name(named.schema, name) for name in names if named.has_generation(name)]

@@ -1,6 +1,6 @@
 """A run on one source: its session, its definition, its log and its cancellation.
 
-Also what run-operations need: the session's settings, the lock, and readable errors of Spark.
+Also what run-operations share with it: the session's settings, the lock, readable Spark errors.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ def locked_source(spark: SparkSession, definition: SourceDefinition) -> Iterator
 
 
 def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
-    """Takes the source's lock away, so that its holder commits nothing more. Returns the holder.
+    """Removes the source's lock, so that its holder commits nothing more. Returns the holder.
 
-    Raises SourceError if the relation of the lock's name is no lock.
+    Raises SourceError if the relation with the lock's name is not a lock.
     """
     table = LockTable(spark, definition.relations)
     with source_session(spark, definition.name):

@@ -40,17 +40,17 @@ _OF_FORMAT: Mapping[str, dict[str, str]] = {
     PARQUET: {},
     # Column names come from objects, and may have spaces.
     DELTA: {"delta.columnMapping.mode": "name"},
-    # Each write is of one epoch, so of one partition: no shuffle or sort is needed.
+    # Each write is of one epoch and so of one partition, which needs no shuffle or sort.
     ICEBERG: {
         "write.distribution-mode": "none",
         "write.spark.fanout.enabled": "true",
     },
 }
-# The least length that a metastore allows; Spark cuts its own properties at the same one.
+# The length that every metastore allows; Spark splits its own properties at it too.
 PROPERTY_LENGTH = 4000
 
 _NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
-_TAKEN_NAMES = re.compile("[A-Za-z0-9_]+")
+_VALID_NAMES = re.compile("[A-Za-z0-9_]+")
 PINNED_PROPERTY = "mzs3.pinned."
 TABLE_PROPERTY = "mzs3.table."
 _FORMAT, _SOURCE = "format", "source"
@@ -62,8 +62,8 @@ class SourceTables:
     """The existing tables of a source.
 
     `pinned` is the definition that they were created for, None if the table of rows is missing.
-    There may be no ledger if a run died before it created one. `has_owner` says that they name
-    their source: not after they were handed over to another one (see `_stored_as`).
+    `has_ledger` is false if a run died before it created the ledger. `has_owner`: the tables name
+    their source, which they don't after a user has handed them to it (see `_stored_as`).
     """
 
     pinned: PinnedDefinition | None
@@ -75,8 +75,8 @@ class SourceTables:
 def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTables | None:
     """The tables of the source; None if there are none.
 
-    Raises SourceError if something else has their names, if the tables are another source's, or if
-    part of the state is lost.
+    Raises SourceError if their names are in use for something else, if the tables are another
+    source's, or if part of the state is lost.
     """
     source, relations = definition.name, definition.relations
     rows = relations.shown("__rows")
@@ -130,7 +130,7 @@ def lost_rows_error(definition: SourceDefinition, suffix: str = "__ledger") -> S
 def stored_relations(spark: SparkSession, definition: SourceDefinition) -> SourceRelations:
     """The source's relations, in the format of the existing tables, if there are any.
 
-    Raises SourceError if they are another source's: so all work on a source begins with this call.
+    Raises SourceError if they are another source's, so all work on a source begins with this call.
     """
     named = definition.relations
     found = read_properties(spark, named.rows, TABLE_PROPERTY)
@@ -160,7 +160,7 @@ def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> Sou
 
 
 def kind_of(relations: SourceRelations) -> str:
-    """The kind of relation, in SQL, that has the plain name of a table of the source."""
+    """What a relation with the plain name of a table of the source is in SQL."""
     return "VIEW" if relations.has_transactions else "TABLE"
 
 
@@ -213,13 +213,13 @@ def reads_latest(spark: SparkSession, file_format: str) -> bool:
 def _make_tables(
     spark: SparkSession, definition: SourceDefinition, pinned: PinnedDefinition
 ) -> SourceRelations:
-    """Creates both tables, and for each that has a generation a view with its plain name."""
+    """Creates both tables; for a table with a generation also a view with its plain name."""
     named, file_format = definition.relations, pinned.file_format
     relations = stored_relations(spark, definition)
     if relations.file_format != file_format:
         relations = named.stored_as(file_format)
     elif relations.has_transactions and read_properties(spark, named.rows, "") is None:
-        # A new name: no remains of an earlier table, or late writes to it, can get into this one.
+        # A new name: no remains of an earlier table or late writes to it can get into this table.
         relations = relations.with_new_rows()
     stored = encode_property(pinned.to_json())
     starts = range(0, len(stored), PROPERTY_LENGTH)
@@ -251,7 +251,7 @@ def _make_tables(
                 f"CREATE VIEW IF NOT EXISTS {named.table(suffix)} "
                 f"TBLPROPERTIES {properties_sql('', properties)} AS SELECT * FROM {table}"
             )
-            # Another run, which then has the lock, may have created the view first.
+            # Another run, which must have the lock now, may have created the view first.
             relations = stored_relations(spark, definition)
     return relations
 
@@ -329,7 +329,7 @@ def refused_name(exc: Exception, definition: SourceDefinition) -> str | None:
     if not isinstance(exc, PySparkException) or exc.getCondition() != _NAME_REFUSED:
         return None
     key, name = "schema", definition.schema
-    if _TAKEN_NAMES.fullmatch(name):
+    if _VALID_NAMES.fullmatch(name):
         key, name = "identifier", definition.identifier
     return (
         f"Spark's catalog does not take the {key} {name}: its names have letters, digits and _ "

@@ -42,9 +42,8 @@ def reconcile(
     """One row for each object about which there is something to do.
 
     `candidates` has object, etag, size, last_modified, one row for each object; `objects` is what
-    the ledger has. `complete` means that S3 has no other objects. If it may have, those that wait
-    or have failed are taken as the ledger last saw them. The columns are those of the candidates,
-    and
+    the ledger has. `complete` means that S3 has no other objects. Otherwise, others that wait or
+    have failed are taken as the ledger last saw them. The columns are those of the candidates, and
 
     - `action`: `take`, `note` (write to the ledger) or `refuse` (overwritten, which is an error);
     - `hides`: whether the object's new rows hide its earlier ones;

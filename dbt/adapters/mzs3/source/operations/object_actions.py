@@ -78,8 +78,8 @@ def act(
     Retry: the next run ingests the objects again, in place of their rows. Skip: objects that
     failed or wait are not ingested in their present version; their earlier rows stay. Retract:
     their rows are hidden, and their present version is not ingested again. Raises an Mzs3Error,
-    with nothing changed, if a name is of no object or the action makes no sense for it; and one
-    that says that the decision may not count, if the lock was lost meanwhile.
+    with nothing changed, if a name stands for no object or the action makes no sense for it. If
+    the lock was lost meanwhile, raises one that says that the decision may not count.
     """
     wanted = parse_names(action.value, names, definition.location)
     name = definition.name
@@ -153,7 +153,7 @@ class NamedObject:
 
 
 def parse_names(operation: str, names: Sequence[str], location: S3Location) -> list[NamedObject]:
-    """What the names mean for a source at that location.
+    """What the names stand for in a source at that location.
 
     A name is an object's URI, its key, or its key below the location; a pattern is matched like
     `external.pattern`, or against the whole key if it starts with `s3://bucket/`. Raises
@@ -184,20 +184,20 @@ def parse_names(operation: str, names: Sequence[str], location: S3Location) -> l
 
 
 def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject]) -> DataFrame:
-    """The rows of `objects` that are wanted; `named` says whether by exactly its name.
+    """The rows of `objects` that are wanted; `named` is true for those named exactly.
 
-    Raises SourceError with all names that are of no object, each with similar names.
+    Raises SourceError with all names that stand for no object, each with similar names.
     """
-    spellings = sorted({uri for one in wanted for uri in one.uris})
-    there = objects.where(F.col("object").isin(spellings)).select("object").collect()
-    named = {row["object"] for row in there}
-    others = [one for one in wanted if named.isdisjoint(one.uris)]
-    unknown = [one for one in others if one.expression is None]
-    patterns = [one for one in others if one.expression is not None]
-    matches = [F.col("object").rlike(str(one.expression)) for one in patterns]
+    spellings = sorted({uri for each in wanted for uri in each.uris})
+    existing = objects.where(F.col("object").isin(spellings)).select("object").collect()
+    named = {row["object"] for row in existing}
+    others = [each for each in wanted if named.isdisjoint(each.uris)]
+    unknown = [each for each in others if each.expression is None]
+    patterns = [each for each in others if each.expression is not None]
+    matches = [F.col("object").rlike(str(each.expression)) for each in patterns]
     if matches:
         counts = first_row(objects.agg(*map(F.count_if, matches)))
-        unknown += [one for one, count in zip(patterns, counts, strict=True) if not count]
+        unknown += [each for each, count in zip(patterns, counts, strict=True) if not count]
     if unknown:
         raise SourceError("\n".join(_unknown_lines(source, objects, unknown)))
     by_name = F.col("object").isin(sorted(named))

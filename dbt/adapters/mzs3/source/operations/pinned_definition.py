@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.source.run import SourceRun, source_session
 from dbt.adapters.mzs3.source.tables import lost_rows_error, read_tables
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
-# Texts that need no quotes in any version of YAML, except `_WORDS`.
+# Texts that need no quotes in any version of YAML; except those in `_WORDS`, which need them.
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_]+)*")
 _WORDS = frozenset(
     ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "none", "nan", "inf"]
@@ -34,7 +34,7 @@ _PURIFIED_AWAY = frozenset({"header", "column_count"})
 
 @dataclass(frozen=True)
 class Purified:
-    """The definition that is pinned, or would be; `differences` are those of the declared one."""
+    """The definition that is pinned, or would be; `differences` are the declared one's from it."""
 
     definition: SourceDefinition
     pinned: PinnedDefinition

@@ -1,8 +1,7 @@
 """The messages that one run has received, until it deletes them or returns them to the queue.
 
-A message is deleted only once all that it announced is in the ledger. In all other cases it
-returns to the queue: at the end of the run, or, if the process is killed, once its visibility
-timeout ends.
+A message is deleted only once all that it announced is in the ledger. Otherwise it returns to the
+queue: at the end of the run, or, if the process is killed, when its visibility timeout ends.
 """
 
 from __future__ import annotations
@@ -48,26 +47,26 @@ from dbt.adapters.mzs3.text import counted
 MAX_MESSAGES = 10_000
 """The most messages of its source that one run receives; the next run receives the rest."""
 MAX_OTHERS = 50_000
-"""The most other messages that a run receives, so that it ends though others use the queue too.
-With this many messages for each of two runs, a queue is at SQS's limit of hidden messages."""
+"""The most other messages that a run receives, so that it ends even if others use the queue too.
+If two runs receive as many as they may, they reach SQS's limit of hidden messages."""
 WAIT_S = 2
 
 VISIBILITY_S = 300
-"""The visibility timeout in seconds: after that time the messages of a killed run come back."""
+"""The visibility timeout in seconds, after which the messages of a killed run come back."""
 
 THREADS = 16
-# So many HEADs are made between two checks whether the user has cancelled.
+# How many HEADs are made between two checks for cancellation.
 _AT_A_TIME = 64
 
 
 class Inbox:
     """The messages of a source's queue, which the first call of `receive` receives.
 
-    `found` are the objects that S3 has under the announced keys, whatever their events say; `gone`
-    are the events of keys without an object. `empty`: there was no message at all; `only_tests`:
-    each was S3's test event of the bucket. From the first message on a thread extends the
-    visibility timeout, until the messages are acknowledged or the inbox is closed. Raises S3Error
-    if the queue can't be read; other failures of the queue are logged, and lose nothing.
+    `found` are the objects that S3 has under the announced keys, whatever the events say; `gone`
+    are the events of keys without an object. `empty`: the queue had no message; `only_tests`: each
+    message was S3's test event of the bucket. A thread extends the visibility timeout from the
+    first message on, until the messages are acknowledged or the inbox is closed. Raises S3Error if
+    the queue can't be read; other failures of the queue are logged, and lose nothing.
     """
 
     def __init__(self, run: SourceRun, queue: Queue) -> None:
@@ -110,29 +109,29 @@ class Inbox:
             self.add(uri[start:] for uri in _open_objects(ledger))
 
     def _receive_and_look_up(self) -> None:
-        events, reasons, again, ended_after = self._receive_all()
+        events, reasons, repeated, ended_after = self._receive_all()
         received = len(self._handles) + len(self._others)
         self.empty = not received
         self.only_tests = 0 < self._tests == received
         self._give_back(self._others)
         if reasons or ended_after:
-            self._warn_of_others(reasons, again, ended_after)
+            self._warn_of_others(reasons, repeated, ended_after)
         newest = newest_of_each_key(events)
-        # An event of a removal may come long after the object was created again.
+        # The event of a removal may arrive long after the object was created again.
         for key, found in look_up(self._run, newest):
             if found is None:
                 self.gone.append(newest[key])
-            # A folder's marker is no object, as in a listing.
+            # A folder's marker does not count as an object, as in a listing.
             elif not (key.endswith("/") and found.size == 0):
                 self.found.append(found)
 
     def add(self, keys: Iterable[str]) -> None:
-        """Looks these keys up in S3 too, though no message announced them.
+        """Looks up these keys in S3 too, although no message announced them.
 
         A key that no longer belongs to the source counts as gone.
         """
-        known = {*(one.key for one in self.found), *(event.key for event in self.gone)}
-        others = [key for key in keys if key not in known]
+        looked_up = {*(each.key for each in self.found), *(event.key for event in self.gone)}
+        others = [key for key in keys if key not in looked_up]
         gone = sorted(key for key in others if not self._scope.has(key))
         for key, found in look_up(self._run, filter(self._scope.has, others)):
             if found is None:
@@ -143,11 +142,11 @@ class Inbox:
         self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
 
     def note_gone(self, ledger: Ledger) -> None:
-        """Writes a note to the ledger for each object that is gone: why it is not ingested.
+        """Writes a note to the ledger for each object that is gone, with the reason.
 
         An object with visible rows keeps its state. Others become `removed` if they wait, have
-        failed, or were announced as created. Logs how many objects were removed that the ledger
-        does not have. Can be repeated: nothing is noted twice.
+        failed, or were announced as created. Logs how many removed objects the ledger does not
+        have. Can be repeated: nothing is noted twice.
         """
         if not self.gone:
             return
@@ -170,84 +169,84 @@ class Inbox:
     def acknowledge(self) -> None:
         """Deletes the source's messages; call it once the ledger has all that they announced."""
         self._stop_hiding()
-        undone = _tried(self._queue.delete, [*self._handles.values()])
+        errors = _errors_of(self._queue.delete, [*self._handles.values()])
         self._handles.clear()
-        if undone:
+        if errors:
             self._run.warn(
-                f"{self._of_queue(undone)} could not be deleted ({undone[-1]}). They come again, "
+                f"{self._of_queue(errors)} could not be deleted ({errors[-1]}). They come again, "
                 "and nothing is ingested twice"
             )
 
     def _receive_all(self) -> tuple[list[ObjectEvent], Counter[str], int, int]:
         """Returns the source's events; how many messages are not the source's, by reason; how many
-        came again; and the number of messages beside the source's own, if they ended the
-        receiving, else 0."""
+        messages came again; and, if messages beside the source's own ended the receiving, how many
+        they were, else 0."""
         events: list[ObjectEvent] = []
         reasons: Counter[str] = Counter()
         # A message with several events counts as that many messages.
-        own = beside = again = 0
-        while own < MAX_MESSAGES and beside < MAX_OTHERS:
+        own_count = others = repeated = 0
+        while own_count < MAX_MESSAGES and others < MAX_OTHERS:
             self._run.cancellation.check()
             messages = self._queue.receive(wait_s=WAIT_S, visibility_s=VISIBILITY_S)
             if not messages:
-                return events, reasons, again, 0
+                return events, reasons, repeated, 0
             for message, handle, body in messages:
-                known = next((m for m in (self._handles, self._others) if message in m), None)
-                if known is not None:
-                    known[message] = handle  # the newest handle is the valid one
-                    beside += 1
-                    again += 1
+                received = next((m for m in (self._handles, self._others) if message in m), None)
+                if received is not None:
+                    received[message] = handle  # the newest handle is the valid one
+                    others += 1
+                    repeated += 1
                     continue
                 announced = parse_message(body)
-                mine = [*filter(self._scope.is_object, announced)]
-                events += mine
+                own_events = [*filter(self._scope.is_object, announced)]
+                events += own_events
                 if (reason := self._scope.foreign(announced)) is not None:
                     self._others[message] = handle
                     reasons[reason] += 1
-                    beside += max(1, len(mine))
+                    others += max(1, len(own_events))
                     continue
                 self._handles[message] = handle
-                own += max(1, len(mine))
+                own_count += max(1, len(own_events))
                 self._tests += all(event.kind is Kind.TEST for event in announced)
             if self._thread.ident is None:
                 self._thread.start()
-        if own < MAX_MESSAGES:
-            return events, reasons, again, beside
+        if own_count < MAX_MESSAGES:
+            return events, reasons, repeated, others
         self._run.warn(
-            f"{self._source}: this run takes {own} of its own messages from the queue "
-            f"{self.queue_name}, beside {beside} that are others' or came again, and there may be "
+            f"{self._source}: this run takes {own_count} of its own messages from the queue "
+            f"{self.queue_name}, beside {others} that are others' or came again, and there may be "
             "more; run again for the rest"
         )
-        return events, reasons, again, 0
+        return events, reasons, repeated, 0
 
-    def _warn_of_others(self, reasons: Counter[str], again: int, ended_after: int) -> None:
-        """Warns once: running again does not help if many messages of others come first."""
-        said, advice = "came again", "Run again for the rest"
+    def _warn_of_others(self, reasons: Counter[str], repeated: int, ended_after: int) -> None:
+        """Warns once. Running again does not help if many messages of others come first."""
+        text, advice = "came again", "Run again for the rest"
         if reasons:
             what = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-            said = (
+            text = (
                 f"were left in it, as they are not this source's: {what} "
                 f"({sum(reasons.values())} in all, beside {len(self._handles)} of its own)"
             )
-        ended_by_its_own = ended_after and 2 * again > ended_after
+        ended_by_its_own = ended_after and 2 * repeated > ended_after
         if reasons and not ended_by_its_own:
             advice = "They come again with every run: give the source a queue of its own"
         if ended_after:
-            said += (
+            text += (
                 f". This run received no more after {ended_after} messages that are others' or "
                 "came again; its own may be behind those"
             )
-        self._run.warn(f"{self._source}: messages of the queue {self.queue_name} {said}. {advice}")
+        self._run.warn(f"{self._source}: messages of the queue {self.queue_name} {text}. {advice}")
 
     def _give_back(self, messages: dict[str, str]) -> None:
         """Returns these messages to the queue at once, and forgets them."""
         handles = [*messages.values()]
         messages.clear()
-        undone = _tried(partial(self._queue.hide, seconds=0), handles) if handles else []
-        if undone:
+        errors = _errors_of(partial(self._queue.hide, seconds=0), handles) if handles else []
+        if errors:
             self._run.warn(
-                f"{self._source}: {counted(len(undone), 'message')} could not be given back to "
-                f"the queue {self.queue_name} at once ({undone[-1]}). They come back by "
+                f"{self._source}: {counted(len(errors), 'message')} could not be given back to "
+                f"the queue {self.queue_name} at once ({errors[-1]}). They come back by "
                 f"themselves within {VISIBILITY_S} s"
             )
 
@@ -259,29 +258,29 @@ class Inbox:
     def _keep_hidden(self) -> None:
         has_warned = False
         while not self._done.wait(VISIBILITY_S / 3):
-            undone = self._hide_all()
-            if undone and not has_warned and not self._done.is_set():
+            errors = self._hide_all()
+            if errors and not has_warned and not self._done.is_set():
                 has_warned = True
                 self._run.warn(
-                    f"{self._of_queue(undone)} could not be kept from others while this run works "
-                    f"({undone[-1]}). Another run may get them too; nothing is ingested twice"
+                    f"{self._of_queue(errors)} could not be kept from others while this run works "
+                    f"({errors[-1]}). Another run may get them too; nothing is ingested twice"
                 )
 
     def _hide_all(self) -> list[str]:
         """Extends the visibility timeouts. Returns a reason for each message that failed."""
-        undone: list[str] = []
+        errors: list[str] = []
         handles = [*self._handles.copy().values()]
         for start in range(0, len(handles), BATCH):
             if self._done.is_set():
                 break
             try:
-                undone += self._queue.hide(handles[start : start + BATCH], VISIBILITY_S)
+                errors += self._queue.hide(handles[start : start + BATCH], VISIBILITY_S)
             except S3Error as exc:
                 return [str(exc)] * (len(handles) - start)
-        return undone
+        return errors
 
-    def _of_queue(self, undone: Sequence[str]) -> str:
-        return f"{self._source}: {counted(len(undone), 'message')} of the queue {self.queue_name}"
+    def _of_queue(self, errors: Sequence[str]) -> str:
+        return f"{self._source}: {counted(len(errors), 'message')} of the queue {self.queue_name}"
 
 
 def open_inbox(run: SourceRun) -> AbstractContextManager[Inbox | None]:
@@ -290,7 +289,7 @@ def open_inbox(run: SourceRun) -> AbstractContextManager[Inbox | None]:
     return nullcontext() if queue is None else closing(Inbox(run, Queue(run.connection, queue)))
 
 
-def _tried(request: Callable[[Sequence[str]], list[str]], handles: Sequence[str]) -> list[str]:
+def _errors_of(request: Callable[[Sequence[str]], list[str]], handles: Sequence[str]) -> list[str]:
     try:
         return request(handles)
     except S3Error as exc:
@@ -298,10 +297,10 @@ def _tried(request: Callable[[Sequence[str]], list[str]], handles: Sequence[str]
 
 
 def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ListedObject | None]]:
-    """Every key, in order, with the object that S3 has now, None if there is none.
+    """Every key, in order, with the object that S3 has now, or None.
 
-    One HEAD for each, `THREADS` at a time. Raises S3Error if a request fails or the whole bucket
-    is missing, and SourceError once the user has cancelled.
+    Makes one HEAD for each, `THREADS` at a time. Raises S3Error if a request fails or the whole
+    bucket is missing, and SourceError once the user has cancelled.
     """
     location = run.definition.location
     store = open_store(run.connection, location)
@@ -319,7 +318,7 @@ def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ListedOb
 
 
 def _require_bucket(store: Store, location: S3Location, key: str) -> None:
-    """Raises S3Error if the bucket is missing, which only a GET, not a HEAD, can tell."""
+    """Raises S3Error if the bucket is missing, which a GET reports and a HEAD does not."""
     try:
         store.get(key).body.close()
     except MissingBucketError as exc:
@@ -349,22 +348,22 @@ def _head(store: Store, location: S3Location, key: str) -> ListedObject | None:
 
 
 def _open_objects(ledger: Ledger) -> list[str]:
-    """At most `MAX_MESSAGES` objects that are to be ingested again, or were planned and not
-    committed. Objects that were planned and did not fail themselves come last."""
+    """At most `MAX_MESSAGES` objects that are to be ingested again, or were planned but not
+    committed. Objects that were only planned with a failed one come last."""
     retried = is_any_sql("latest.state", (State.RETRIED,))
     since_planned = "latest.epoch > coalesce(decision.epoch, 0)"
-    again = f"{retried} OR ({is_any_sql('latest.state', State.OPEN)} AND {since_planned})"
-    objects = ledger.objects().where(f"object IS NOT NULL AND ({again})")
+    is_due = f"{retried} OR ({is_any_sql('latest.state', State.OPEN)} AND {since_planned})"
+    objects = ledger.objects().where(f"object IS NOT NULL AND ({is_due})")
     order = (F.expr(is_any_sql("latest.state", (State.LISTED,))), "object")
     first = objects.orderBy(*order).limit(MAX_MESSAGES)
     return [row["object"] for row in first.select("object").collect()]
 
 
 def _notes(announced: DataFrame, ledger: Ledger) -> DataFrame:
-    """The notes of the events; whether each is new, and whether its object is unknown."""
-    known = ledger.objects().where("object IS NOT NULL").alias("k")
-    both = announced.alias("t").join(known, F.expr("t.object = k.object"), "left")
-    gone = both.selectExpr(
+    """Notes about the announced objects; whether each note is new, and its object unknown."""
+    in_ledger = ledger.objects().where("object IS NOT NULL").alias("k")
+    joined = announced.alias("t").join(in_ledger, F.expr("t.object = k.object"), "left")
+    gone = joined.selectExpr(
         "t.*",
         "k.object IS NULL AS unknown",
         "false AS found",

@@ -1,4 +1,4 @@
-"""Parses the messages of a queue: S3's events, whichever way they were sent there.
+"""Parses the messages of a queue: S3's events, in all forms in which S3 sends them.
 
 S3 sends its records straight to a queue, through an SNS topic, wrapped or raw, or through
 EventBridge (Amazon S3, Event message structure). Only the object that an event names is trusted.
@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.source.executor.listing import EXPORT_RECORDS
 from dbt.adapters.mzs3.source.executor.pattern import Pattern
 from dbt.adapters.mzs3.store.location import S3Location
 
-# More than anybody nests SNS messages.
+# More levels than anybody nests SNS messages in.
 _MAX_ENVELOPES = 4
 _MAX_SHOWN = 64
 # The longest key: S3 answers a HEAD of a longer one with an error (Amazon S3, Object keys).
@@ -86,8 +86,8 @@ def parse_message(body: str) -> tuple[ObjectEvent, ...]:
 def newest_of_each_key(events: Iterable[ObjectEvent]) -> dict[str, ObjectEvent]:
     """The event that counts for each key, in whatever order and however often events came.
 
-    It is the one with the greatest sequencer. If one of a key's events has none, a creation wins
-    over a removal: S3 is asked whether the object exists anyway.
+    It is the event with the greatest sequencer. If an event of the key has no sequencer, a
+    creation wins over a removal, as S3 is asked whether the object exists anyway.
     """
     events_of: dict[str, list[ObjectEvent]] = {}
     for event in events:
@@ -109,7 +109,7 @@ def _record(record: Any) -> ObjectEvent:
             "eventName": str(name),
             "s3": {"bucket": {"name": str(bucket)}, "object": {"key": str(encoded)} as found},
         } if source.rpartition(":")[2] == "s3":
-            # Other bytes than UTF-8 become a text that can't be encoded, and so is no key.
+            # Other bytes than UTF-8 become a text that can't be encoded, so `_event` refuses it.
             key = unquote_plus(encoded, errors="surrogateescape")
             return _event(name.removeprefix("s3:"), bucket, key, found, record.get("eventTime"))
     return UNREADABLE
@@ -130,7 +130,7 @@ def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any
     sequencer = found.get("sequencer")
     number = None
     if isinstance(sequencer, str) and _HEX.fullmatch(sequencer):
-        # Sequencers compare as if the shorter one had zeros in front: the way numbers compare.
+        # Of two sequencers, the shorter is padded with zeros in front, as numbers are.
         number = int(sequencer, 16)
     at = time[:_MAX_SHOWN] if isinstance(time, str) else ""
     return ObjectEvent(kind, bucket, key, name[:_MAX_SHOWN], at, number)
@@ -154,7 +154,7 @@ class Scope:
         return key.startswith(self._location.prefix) and self._matcher.matches(below)
 
     def foreign(self, events: Sequence[ObjectEvent]) -> str | None:
-        """What else a message with these events is; None if it is the source's alone."""
+        """What a message holds beside events of the source's objects; None if nothing."""
         return next(filter(None, map(self._foreign, events or (UNREADABLE,))), None)
 
     def _foreign(self, event: ObjectEvent) -> str | None:

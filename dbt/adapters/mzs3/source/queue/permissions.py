@@ -31,27 +31,27 @@ DELETE = Permission(
     "it expires",
 )
 
-# An invalid handle: whoever has the permission gets an error for this message only.
+# An invalid handle: if the permission is there, SQS reports an error for this message only.
 _NO_HANDLE = ["dbt-mzs3-check"]
 
 
 def check_queue(connection: AwsConnection, queue: str) -> list[Check]:
-    """What the connection may do with the queue, by its name or its URL; tries all of it.
+    """Tries all that a run does with the queue, which is given by its name or URL.
 
-    No message is changed, hidden or deleted. At most one is received, and is visible at once; a
-    redrive policy counts that. Raises S3Error, one clear line, if nothing can work: no such queue,
-    an endpoint that does not answer, keys that are refused, a role that can't be assumed.
+    Changes, hides and deletes no message. Receives at most one, which stays visible, but a redrive
+    policy counts that. Raises S3Error, one clear line, if nothing can work: no such queue, an
+    endpoint that does not respond, keys that are refused, a role that can't be assumed.
     """
-    asked = Queue(connection, queue, max_attempts=MAX_ATTEMPTS)
-    checks = [] if "://" in queue else [_try(connection, LOOK_UP, asked.look_up)]
+    probe = Queue(connection, queue, max_attempts=MAX_ATTEMPTS)
+    checks = [] if "://" in queue else [_try(connection, LOOK_UP, probe.look_up)]
     if any(check.problem for check in checks):
         why = "as the queue could not be looked up; its URL would do without that"
         return checks + [Check(need, why, tried=False) for need in (RECEIVE, HIDE, DELETE)]
     return [
         *checks,
-        _try(connection, RECEIVE, lambda: asked.receive(wait_s=0, visibility_s=0, at_most=1)),
-        _try(connection, HIDE, lambda: asked.hide(_NO_HANDLE, 0)),
-        _try(connection, DELETE, lambda: asked.delete(_NO_HANDLE)),
+        _try(connection, RECEIVE, lambda: probe.receive(wait_s=0, visibility_s=0, at_most=1)),
+        _try(connection, HIDE, lambda: probe.hide(_NO_HANDLE, 0)),
+        _try(connection, DELETE, lambda: probe.delete(_NO_HANDLE)),
     ]
 
 

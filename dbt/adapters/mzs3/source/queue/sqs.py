@@ -43,8 +43,8 @@ class Queue:
         if self._url is not None:
             parts = urlsplit(queue)
             endpoint = f"{parts.scheme}://{parts.netloc}"
-            found = _REGION.fullmatch(parts.hostname or "")
-            region = found[1] if found else None
+            match = _REGION.fullmatch(parts.hostname or "")
+            region = match[1] if match else None
         self._client = aws_client(
             connection, "sqs", endpoint=endpoint, region=region, max_attempts=max_attempts
         )
@@ -62,8 +62,8 @@ class Queue:
     ) -> list[tuple[str, str, str]]:
         """Receives up to `at_most` messages and hides them for `visibility_s`; waits `wait_s`.
 
-        Returns the id, the receipt handle and the body of each. Unless `wait_s` is 0, it asks all
-        of SQS's servers, so none means that there is none.
+        Returns the id, the receipt handle and the body of each. Unless `wait_s` is 0, SQS asks all
+        of its servers, so an empty list means that the queue is empty.
         """
         with self._failures("receiving from", "sqs:ReceiveMessage"):
             answer = self._client.receive_message(
@@ -72,8 +72,8 @@ class Queue:
                 WaitTimeSeconds=wait_s,
                 VisibilityTimeout=visibility_s,
             )
-        found = answer.get("Messages", [])
-        return [(one["MessageId"], one["ReceiptHandle"], one["Body"]) for one in found]
+        messages = answer.get("Messages", [])
+        return [(each["MessageId"], each["ReceiptHandle"], each["Body"]) for each in messages]
 
     def hide(self, handles: Sequence[str], seconds: int) -> list[str]:
         """Sets the visibility timeout of the messages; 0 returns them to the queue at once.
@@ -103,7 +103,7 @@ class Queue:
         **of_each: Any,
     ) -> list[str]:
         """Makes the request, in `TRIES` attempts. Returns an error for each failed message."""
-        undone: list[str] = []
+        errors: list[str] = []
         for start in range(0, len(handles), BATCH):
             waiting = {str(n): handle for n, handle in enumerate(handles[start : start + BATCH])}
             for _ in range(TRIES):
@@ -114,8 +114,8 @@ class Queue:
                 waiting = {one["Id"]: waiting[one["Id"]] for one in failed}
                 if not waiting:
                     break
-            undone += [f"{one.get('Code')}: {one.get('Message', 'no message')}" for one in failed]
-        return undone
+            errors += [f"{one.get('Code')}: {one.get('Message', 'no message')}" for one in failed]
+        return errors
 
     @contextmanager
     def _failures(self, doing: str, permission: str) -> Iterator[None]:
