@@ -98,7 +98,7 @@ class CatalogAdapter(SparkAdapter):
         names = {str(relation.identifier).lower() for relation in relations}
         # dbt expects one relation for a name, and can replace a function without its relation.
         functions = self.functions_in(schema_relation)
-        relations += [one for one in functions if str(one.identifier).lower() not in names]
+        relations += [each for each in functions if str(each.identifier).lower() not in names]
         return relations
 
     def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:

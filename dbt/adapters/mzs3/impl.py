@@ -88,7 +88,7 @@ class Mzs3Adapter(CatalogAdapter):
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
         search_own_macros(config)
-        self._listing = threading.RLock()
+        self._listing_lock = threading.RLock()
         self.overlaps: Mapping[str, Sequence[str]] = {}
 
     def set_macro_context_generator(self, macro_context_generator: Any) -> None:
@@ -124,7 +124,7 @@ class Mzs3Adapter(CatalogAdapter):
         """The relations of a schema, from the cache once it has been listed."""
         database, schema = None, self.schema_in(database, schema)
         # One at a time: a listing must not add relations that another thread has dropped.
-        with self._listing:
+        with self._listing_lock:
             cached = self._schema_is_cached(database, schema)
             relations: list[BaseRelation] = super().list_relations(database, schema)
             if not cached:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 _MODULE = "_dbt_mzs3_worker_state"
-# How many kinds of tasks a worker keeps the code of, which takes about 1 MB each.
+# A worker keeps the code of at most this many kinds of tasks, each of about 1 MB.
 _KEPT_CODE = 16
 _FULL_COLLECTION_S = 60.0
 

@@ -94,12 +94,12 @@ def export_options(node: Any, manifest: Any) -> dict[str, Any]:
 
 def shard_options(node: Any, manifest: Any) -> dict[str, Any]:
     """The options in the config of a `persist_shard` model, without dbt's defaults."""
-    given = _own_options(node, manifest, ShardOptions)
+    options = _own_options(node, manifest, ShardOptions)
     if "on_schema_change" in node.unrendered_config:
-        given["on_schema_change"] = node.config.on_schema_change
+        options["on_schema_change"] = node.config.on_schema_change
     if node.config.column_types:
-        given["column_types"] = node.config.column_types
-    return given
+        options["column_types"] = node.config.column_types
+    return options
 
 
 def _own_options(node: Any, manifest: Any, kind: type) -> dict[str, Any]:

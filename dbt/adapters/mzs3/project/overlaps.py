@@ -150,16 +150,16 @@ def _locations(
 
 def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | None:
     """The model as a writer; None if its options are wrong."""
-    given = node.config.extra.get("location")
+    location = node.config.extra.get("location")
     name = node.config.extra.get("aws_connection") or DEFAULT_NAME
     connection = connections.get(name) if isinstance(name, str) else None
-    if not isinstance(given, str) or connection is None:
+    if not isinstance(location, str) or connection is None:
         return None
     store = _store_of(connection)
-    if text := _TEXT.fullmatch(given.strip()):
-        given = text[2]
-    is_text, begin = given.startswith(SCHEMES), _BEGIN.match(given.strip())
-    prefix = given if is_text else begin[1] if begin else None
+    if text := _TEXT.fullmatch(location.strip()):
+        location = text[2]
+    is_text, begin = location.startswith(SCHEMES), _BEGIN.match(location.strip())
+    prefix = location if is_text else begin[1] if begin else None
     try:
         within = None if prefix is None else parse_location(prefix)
     except ValueError:
@@ -167,11 +167,11 @@ def _writer(node: Any, connections: Mapping[str, AwsConnection]) -> _Writer | No
     if within is None or not is_text:
         # An expression whose value may differ between models is a place of its own.
         return _Writer(
-            node, store, given.strip(), _fixed_expression(given) or node.unique_id, within
+            node, store, location.strip(), _fixed_expression(location) or node.unique_id, within
         )
     # A shard owns the prefix of its batches, where a compaction removes all other files.
-    own = BATCHES if node.config.materialized == "persist_shard" else ""
-    owned = replace(within, prefix=within.key(own))
+    owned_part = BATCHES if node.config.materialized == "persist_shard" else ""
+    owned = replace(within, prefix=within.key(owned_part))
     return _Writer(node, store, within.uri, within, within, owned)
 
 
@@ -209,7 +209,7 @@ def _store_of(connection: AwsConnection) -> Hashable:
 
 
 def _others(nodes: Sequence[Any], node: Any) -> str:
-    others = [node_and_file(one) for one in nodes if one.unique_id != node.unique_id]
+    others = [node_and_file(each) for each in nodes if each.unique_id != node.unique_id]
     more = len(others) - _MOST_NAMED
     return ", ".join(others[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -62,9 +62,9 @@ def needed_sources(
 
 def _inputs_of(manifest: Any, node: Any) -> list[str]:
     """The unique ids of what a node reads; for functions, dbt does not resolve the sources."""
-    names = {tuple(one) for one in node.sources} if node.resource_type == "function" else set()
+    names = {tuple(each) for each in node.sources} if node.resource_type == "function" else set()
     sources = manifest.sources.items() if names else ()
-    of_function = [key for key, one in sources if (one.source_name, one.name) in names]
+    of_function = [key for key, source in sources if (source.source_name, source.name) in names]
     return [*node.depends_on.nodes, *of_function]
 
 
@@ -84,7 +84,7 @@ def sources_read_as(
     """The sources of this type whose rows or rejects one of these relations has."""
     if manifest is None:
         return []
-    keys = {relation_key(schema_of(one), one.identifier, catalog) for one in relations}
+    keys = {relation_key(schema_of(each), each.identifier, catalog) for each in relations}
     suffixes = _READ_AS.get(kind, ("",)) if rejects else ("",)
     return [
         node
@@ -162,7 +162,7 @@ def named_sources(adapter: Any, name: str) -> frozenset[str]:
         return frozenset()
     names = None if value is True else [value] if isinstance(value, str) else value
     if names is not None and not (
-        isinstance(names, (list, tuple)) and all(isinstance(one, str) for one in names)
+        isinstance(names, (list, tuple)) and all(isinstance(each, str) for each in names)
     ):
         raise DbtRuntimeError(
             f"the variable {name} must be true, false, or a list of sources such as "

@@ -65,15 +65,15 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
         if in_vain == EPOCHS_IN_VAIN:
             break
     definition = run.definition
-    what = f"{definition.name}: after_commit: {definition.after_commit.action.value}"
+    subject = f"{definition.name}: after_commit: {definition.after_commit.action.value}"
     committed = "whose rows are committed"
     if waiting:
         run.warn(
-            f"{what} failed for {counted(waiting, 'object')}, {committed}: {why_waiting}. The "
+            f"{subject} failed for {counted(waiting, 'object')}, {committed}: {why_waiting}. The "
             "next run tries again"
         )
     if left:
-        run.warn(f"{what} left {counted(left, 'object')} alone, {committed}: {why_left}")
+        run.warn(f"{subject} left {counted(left, 'object')} alone, {committed}: {why_left}")
 
 
 def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:

@@ -175,14 +175,14 @@ class EpochRows:
         reason = _REASON if self.spec.reading.skips else "CAST(NULL AS string) AS error"
         columns = (F.expr(text) for text in (*_COUNTS, reason))
         counts = stored.groupBy(F.expr("_mz_object AS object")).agg(*columns)
-        both = self.plan.join(counts, "object", "full")
-        with reusable_rows(both, few=self.are_few) as (per_object, on_driver):
-            found = totals(per_object, _TOTALS, few=on_driver)
-            wrong = found.pop("wrong")
-            if (there := found.pop("written")) != written_rows:
+        joined = self.plan.join(counts, "object", "full")
+        with reusable_rows(joined, few=self.are_few) as (per_object, on_driver):
+            sums = totals(per_object, _TOTALS, few=on_driver)
+            wrong = sums.pop("wrong")
+            if (present := sums.pop("written")) != written_rows:
                 raise SourceError(
                     f"{self.spec.source}: the tasks of this run wrote "
-                    f"{counted(written_rows, 'row')}, and {there} are there; nothing of it is "
+                    f"{counted(written_rows, 'row')}, and {present} are there; nothing of it is "
                     "committed. Something else has changed the files of the source's tables: "
                     "find out what, and run again"
                 )
@@ -195,14 +195,14 @@ class EpochRows:
                     wrong["object"],
                 )
             limit = self.spec.reading.max_rejects
-            if limit is not None and found["rejected"] > limit:
+            if limit is not None and sums["rejected"] > limit:
                 name, first = _first_reject(stored)
                 raise SourceError(too_many_rejects(self.spec.source, limit, first), name)
-            if (why := refusal(self.spec, **found)) is not None:
-                of_first = _first_skipped if found["skipped"] else _first_reject
+            if (why := refusal(self.spec, **sums)) is not None:
+                of_first = _first_skipped if sums["skipped"] else _first_reject
                 raise SourceError(f"{why}. The first: {of_first(stored)[1]}")
-            del found["read"]
-            report = IngestReport(self.spec.source, **found)
+            del sums["read"]
+            report = IngestReport(self.spec.source, **sums)
             yield per_object.fillna(0, ["rows", "rejects"]), report
 
 
@@ -224,8 +224,8 @@ def _first_reject(stored: DataFrame) -> tuple[str, str]:
 
 
 def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
-    """The end of an error about the object `wrong`: where the header comes from that it was
-    compared with, and how to get another one."""
+    """The end of an error about the object `wrong`: the origin of the header that it was compared
+    with, and how to get another header."""
     where = spec.header_from
     if not where.is_found:
         return ""  # it was declared

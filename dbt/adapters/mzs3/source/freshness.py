@@ -41,10 +41,10 @@ def read_freshness(definition: SourceDefinition, connection: AwsConnection) -> F
     objects = size = 0
     store = open_store(connection, definition.location)
     for page in iter_pages(store, definition.location, definition.pattern):
-        latest = max(one.modified for one in page)
+        latest = max(listed.modified for listed in page)
         newest = latest if newest is None else max(newest, latest)
         objects += len(page)
-        size += sum(one.size for one in page)
+        size += sum(listed.size for listed in page)
     return Freshness(newest, objects, size)
 
 
@@ -80,8 +80,8 @@ def read_pending(
     with source_session(spark, definition.name):
         if not spark.catalog.tableExists(definition.relations.ledger):
             size = F.coalesce(F.sum("size"), F.lit(0))
-            found = first_row(listed_objects(run)[0].agg(F.count(F.lit(1)), size))
-            return found[0], found[1]
+            row = first_row(listed_objects(run)[0].agg(F.count(F.lit(1)), size))
+            return row[0], row[1]
         ledger = Ledger(spark, stored_relations(spark, definition))
         with new_objects(run, ledger) as plan:
             if isinstance(plan, Refusal):

@@ -73,8 +73,8 @@ def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list
     # There are at most twice as many such objects as cores.
     rows = objects.where(F.col("size") >= least).collect()
     plain = [row for row in rows if compression_by_name(row["key"], spec.compression) == NONE]
-    large = [one for one in map_concurrently(plain, partial(_large_object, spec)) if one]
-    return sorted(large, key=lambda one: (-one.size, one.key))
+    large = [each for each in map_concurrently(plain, partial(_large_object, spec)) if each]
+    return sorted(large, key=lambda each: (-each.size, each.key))
 
 
 def utc(collected: datetime) -> datetime:
@@ -121,9 +121,9 @@ def rows_in_ranges(
     On entry, fetches all objects to the executors' disks. Raises what Spark raises.
     """
     pieces = [
-        (number, one.key, one.etag, index, start, min(start + RANGE_BYTES, one.size))
-        for number, one in enumerate(objects)
-        for index, start in enumerate(one.starts())
+        (number, each.key, each.etag, index, start, min(start + RANGE_BYTES, each.size))
+        for number, each in enumerate(objects)
+        for index, start in enumerate(each.starts())
     ]
     numbered = [(*values, position) for position, values in enumerate(pieces)]
     quote = b"" if spec.format == JSONL else spec.dialect.quote.encode()
@@ -152,10 +152,10 @@ def _ranges(
         surveys.setdefault(row["object"], []).append(ranges.survey_of(row["survey"]))
     return {
         (number, index): ranges.RangeOfObject(
-            one.key, one.etag, one.modified, one.layout, start, plan
+            each.key, each.etag, each.modified, each.layout, start, plan
         )
-        for number, one in enumerate(objects)
+        for number, each in enumerate(objects)
         for index, (start, plan) in enumerate(
-            zip(one.starts(), ranges.plan_ranges(surveys[number]), strict=True)
+            zip(each.starts(), ranges.plan_ranges(surveys[number]), strict=True)
         )
     }

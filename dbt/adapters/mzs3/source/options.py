@@ -324,9 +324,9 @@ def _columns(
     declared: Sequence[Mapping[str, Any]], problems: list[str], default: str
 ) -> tuple[Column, ...]:
     parsed = []
-    for one in declared:
-        name = str(one.get("name") or "")
-        data_type = str(one.get("data_type") or default)
+    for column in declared:
+        name = str(column.get("name") or "")
+        data_type = str(column.get("data_type") or default)
         try:
             data_type = canonical_type(data_type) if data_type else ""
         except ValueError as exc:

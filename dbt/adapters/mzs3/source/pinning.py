@@ -122,11 +122,11 @@ def purify_now(
     definition = run.definition
     if ledger is not None and definition.discovery.queue is not None:
         _require_location(definition, ledger)
-    found, origin = None, None
+    header, origin = None, None
     if definition.header is True:
-        found, origin = _discover_header(run, inbox, ledger)
+        header, origin = _discover_header(run, inbox, ledger)
     try:
-        pinned = purify(definition, found)
+        pinned = purify(definition, header)
     except ConfigError as exc:
         if origin is None:
             raise
@@ -137,10 +137,10 @@ def purify_now(
         raise ConfigError(subject, exc.problems) from exc
     file_format = table_format(run.spark, definition.file_format)
     names = {folded(column.name) for column in pinned.columns}
-    for taken in (EPOCH_COLUMN, PROBLEM_COLUMN):
-        if taken in names:
+    for reserved in (EPOCH_COLUMN, PROBLEM_COLUMN):
+        if reserved in names:
             raise SourceError(
-                f"{definition.name}: a column can't be named {taken}, as the table of rows has "
+                f"{definition.name}: a column can't be named {reserved}, as the table of rows has "
                 "one of that name; declare `columns` to give it another"
             )
     return replace(pinned, file_format=file_format, origin=origin)
@@ -148,8 +148,8 @@ def purify_now(
 
 def require_agreement(definition: SourceDefinition, pinned: PinnedDefinition) -> None:
     """Raises SourceError if the definition contradicts the pinned one."""
-    if found := contradictions(pinned, definition):
-        differences = "".join(f"\n  - {difference}" for difference in found)
+    if conflicts := contradictions(pinned, definition):
+        differences = "".join(f"\n  - {difference}" for difference in conflicts)
         raise SourceError(
             f"{definition.name}: its definition is not the one that was pinned when it was first "
             f"ingested, {pinned.sql()}:{differences}\nRestore the definition; or, to ingest "

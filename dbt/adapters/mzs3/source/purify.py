@@ -32,11 +32,11 @@ _DEFAULTS = {key: one.default for key, one in PINNED.items() if one.default is n
 class PinnedDefinition:
     """A source's header and columns, with nothing left open, and how its objects are read.
 
-    Every object's header must match `header` as `header_match` requires; it is None for objects
-    without one. `columns` are the names and types in Spark, one for each name of the header.
-    `fields` has the position in the header for each column; it is empty if both are in the same
-    order. `options` are the pinned options, as users write them. `origin` is the URI of the object
-    with this header, None if it was declared; it is ignored when definitions are compared.
+    `header` is None if objects have none; else every object's header must match it as
+    `header_match` requires. `columns` are the names and types in Spark, one for each name of the
+    header. `fields` has the position in the header for each column; it is empty if both are in the
+    same order. `options` are the pinned options, as users write them. `origin` is the URI of the
+    object with this header, None if it was declared; it is ignored when definitions are compared.
     """
 
     header: tuple[str, ...] | None
@@ -290,7 +290,7 @@ def _is_record(definition: SourceDefinition, header: Sequence[str]) -> bool:
     and none is the name of a column."""
     columns, null = definition.columns, definition.dialect.null
     names = {folded(name) for name in header}
-    if len(columns) != len(header) or not names.isdisjoint(folded(one.name) for one in columns):
+    if len(columns) != len(header) or not names.isdisjoint(folded(c.name) for c in columns):
         return False
     typed = [
         (text, column.data_type)

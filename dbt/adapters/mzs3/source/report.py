@@ -36,9 +36,9 @@ class IngestReport:
             f"{self.rejected} rejected) in {self.seconds:.1f}s"
         )
         if self.waiting_objects:
-            what = f"{counted(self.waiting_objects, 'object')} ({bytes_text(self.waiting_bytes)})"
+            text = f"{counted(self.waiting_objects, 'object')} ({bytes_text(self.waiting_bytes)})"
             verb = "waits" if self.waiting_objects == 1 else "wait"
-            line += f"; {what} {verb}"
+            line += f"; {text} {verb}"
             more = self.waiting_runs
             line += " for the next run" if more == 1 else f": about {more} more runs"
         return line

@@ -79,8 +79,8 @@ def ingested_after_reset(definition: SourceDefinition) -> str:
 
 def _with_generation(spark: SparkSession, named: SourceRelations) -> list[str]:
     """The source's tables of all generations, quoted as in SQL; no others with similar names."""
-    found = spark.sql(f"SHOW TABLES IN {quote_schema(named.schema)}").collect()
-    names = (row["tableName"] for row in found)
+    rows = spark.sql(f"SHOW TABLES IN {quote_schema(named.schema)}").collect()
+    names = (row["tableName"] for row in rows)
     tables = [qualified_name(named.schema, name) for name in names if named.has_generation(name)]
     return [table for table in tables if read_properties(spark, table, TABLE_PROPERTY)]
 

@@ -29,7 +29,7 @@ OWN_SETTINGS = {
     "spark.sql.ansi.enforceReservedKeywords": "false",
     # A column of a SELECT may use those before it.
     "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
-    # Persisted frames are often small: by default each has as many tasks as a shuffle.
+    # Persisted frames are often small, but have as many tasks as a shuffle by default.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
 }
 

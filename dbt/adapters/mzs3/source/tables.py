@@ -80,8 +80,8 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
     """
     source, relations = definition.name, definition.relations
     rows = relations.shown("__rows")
-    found = read_properties(spark, relations.rows, "")
-    if found is None:
+    properties = read_properties(spark, relations.rows, "")
+    if properties is None:
         ledger = with_prefix(TABLE_PROPERTY, read_properties(spark, relations.ledger, "") or {})
         if _FORMAT in ledger:
             relations = _stored_as(definition, ledger)
@@ -90,13 +90,13 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
             if spark.catalog.tableExists(name):
                 raise lost_rows_error(definition, suffix)
         return None
-    parts = with_prefix(PINNED_PROPERTY, found)
+    parts = with_prefix(PINNED_PROPERTY, properties)
     if not parts:
         raise SourceError(
             f"{source}: {rows} exists and was not made by this source. Drop it, or give the "
             "source another schema or identifier"
         )
-    of_table = with_prefix(TABLE_PROPERTY, found)
+    of_table = with_prefix(TABLE_PROPERTY, properties)
     stored = _stored_as(definition, of_table)
     reset = reset_hint(source)
     try:
@@ -119,7 +119,7 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
 
 def lost_rows_error(definition: SourceDefinition, suffix: str = "__ledger") -> SourceError:
     """The error of a source that has the relation with this suffix, but no table of rows."""
-    shown, rows = (definition.relations.shown(one) for one in (suffix, "__rows"))
+    shown, rows = (definition.relations.shown(each) for each in (suffix, "__rows"))
     return SourceError(
         f"{definition.name}: {shown} exists, but {rows}, which holds the source's rows, does "
         f"not. If {shown} is not this source's, give the source another schema or "
@@ -133,10 +133,10 @@ def stored_relations(spark: SparkSession, definition: SourceDefinition) -> Sourc
     Raises SourceError if they are another source's, so all work on a source begins with this call.
     """
     named = definition.relations
-    found = read_properties(spark, named.rows, TABLE_PROPERTY)
-    if found is None:
-        found = read_properties(spark, named.ledger, TABLE_PROPERTY)
-    return _stored_as(definition, found or {})
+    properties = read_properties(spark, named.rows, TABLE_PROPERTY)
+    if properties is None:
+        properties = read_properties(spark, named.ledger, TABLE_PROPERTY)
+    return _stored_as(definition, properties or {})
 
 
 def _of_table(values: Mapping[str, str]) -> dict[str, str]:
@@ -160,7 +160,7 @@ def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> Sou
 
 
 def kind_of(relations: SourceRelations) -> str:
-    """What a relation with the plain name of a table of the source is in SQL."""
+    """`VIEW` if views have the plain names of the source's tables, else `TABLE`."""
     return "VIEW" if relations.has_transactions else "TABLE"
 
 
@@ -234,13 +234,13 @@ def _make_tables(
     )
     columns = f"{schema_ddl(pinned.columns)}, {EPOCH_COLUMN} string"
     rows = f"({columns}) USING {file_format} PARTITIONED BY ({EPOCH_COLUMN})"
-    own = _of_table({_FORMAT: file_format, _SOURCE: encode_property(definition.name)})
+    common = _of_table({_FORMAT: file_format, _SOURCE: encode_property(definition.name)})
     for suffix, ddl, more in (("__rows", rows, parts), ("__ledger", ledger, {})):
-        table, properties = relations.table(suffix), own | more
-        given = properties_sql("", properties | _OF_FORMAT[file_format])
+        table, properties = relations.table(suffix), common | more
+        clause = properties_sql("", properties | _OF_FORMAT[file_format])
         _create_table(
             spark,
-            f"CREATE TABLE IF NOT EXISTS {table} {ddl} TBLPROPERTIES {given}",
+            f"CREATE TABLE IF NOT EXISTS {table} {ddl} TBLPROPERTIES {clause}",
             f"{definition.name}: {relations.shown(suffix)}",
         )
         if relations.has_transactions:

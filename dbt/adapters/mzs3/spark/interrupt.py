@@ -154,7 +154,7 @@ class Waiting:
         self._limit = patience
 
     def too_long(self, ended: Mapping[Hashable, int], running: int) -> float | None:
-        """Returns the seconds waited once the patience has run out, and then restarts; else None.
+        """Returns the seconds waited once the patience is over, and restarts the wait; else None.
 
         `ended` and `running` are a Scheduler's `waiting()` and `running()`.
         """

@@ -118,8 +118,8 @@ def change_view(
     """Replaces a view's text atomically. Pass all its `properties`: Iceberg would lose others."""
     if _OF_ICEBERG in (read_properties(spark, view, "") or {}):
         # Iceberg has no ALTER VIEW. Its REPLACE is atomic; that of Spark's own views drops first.
-        own = f"TBLPROPERTIES {properties_sql(prefix, properties)}" if properties else ""
-        spark.sql(f"CREATE OR REPLACE VIEW {view} {own} AS {text}")
+        clause = f"TBLPROPERTIES {properties_sql(prefix, properties)}" if properties else ""
+        spark.sql(f"CREATE OR REPLACE VIEW {view} {clause} AS {text}")
     else:
         spark.sql(f"ALTER VIEW {view} AS {text}")
 

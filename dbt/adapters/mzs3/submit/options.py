@@ -35,9 +35,9 @@ def _conf(value: Any) -> dict[str, str]:
             "of Hadoop or Hive has spark.hadoop. before it"
         )
     texts = {
-        str(key): str(one).lower() if isinstance(one, bool) else str(one)
-        for key, one in value.items()
-        if one is not None and not isinstance(one, (list, Mapping))
+        str(key): str(item).lower() if isinstance(item, bool) else str(item)
+        for key, item in value.items()
+        if item is not None and not isinstance(item, (list, Mapping))
     }
     if wrong := [str(key) for key in value if str(key) not in texts]:
         raise ValueError(f"must have a text or a number for {', '.join(wrong)}")
@@ -45,9 +45,9 @@ def _conf(value: Any) -> dict[str, str]:
 
 
 def _files(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+    if not isinstance(value, list) or not all(isinstance(file, str) and file for file in value):
         raise ValueError(f"must be a list of files, not {value!r}")
-    if with_commas := [one for one in value if "," in one]:
+    if with_commas := [file for file in value if "," in file]:
         raise ValueError(f"can't have a comma in a file's name: {', '.join(with_commas)}")
     return tuple(value)
 

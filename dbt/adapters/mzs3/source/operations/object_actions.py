@@ -206,15 +206,15 @@ def select_objects(source: str, objects: DataFrame, wanted: Sequence[NamedObject
 
 def _unknown_lines(source: str, objects: DataFrame, unknown: Sequence[NamedObject]) -> list[str]:
     lines = []
-    for one in unknown[:_MAX_SHOWN]:
-        if one.expression is not None:
-            lines.append(f"{source}: {one.text} matches no object of the ledger")
+    for wanted in unknown[:_MAX_SHOWN]:
+        if wanted.expression is not None:
+            lines.append(f"{source}: {wanted.text} matches no object of the ledger")
             continue
-        distances = [F.levenshtein(F.col("object"), F.lit(uri)) for uri in one.uris]
+        distances = [F.levenshtein(F.col("object"), F.lit(uri)) for uri in wanted.uris]
         distance = F.array_min(F.array(*distances)).alias("far")
         near = objects.select("object", distance).orderBy("far", "object")
         names = [row["object"] for row in near.limit(3).collect()]
         hint = f"; near are {', '.join(names)}" if names else ", which has none"
-        lines.append(f"{source}: {one.text} is no object of the ledger{hint}")
+        lines.append(f"{source}: {wanted.text} is no object of the ledger{hint}")
     more = len(unknown) - _MAX_SHOWN
     return [*lines, f"and {more} more"] if more > 0 else lines

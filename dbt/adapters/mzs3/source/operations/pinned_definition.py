@@ -78,13 +78,13 @@ def purified_sql(purified: Purified) -> str:
 def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:
     """The table as it may be declared under `tables` of a source, with nothing left open."""
     pinned = purified.pinned
-    given = {key: value for key, value in external.items() if key not in _PURIFIED_AWAY}
+    declared = {key: value for key, value in external.items() if key not in _PURIFIED_AWAY}
     header = False if pinned.header is None else list(pinned.header)
     table = purified.definition.name.partition(".")[2]
     return [
         f"- name: {yaml_text(table)}",
         "  external:",
-        *(f"    {yaml_text(str(key))}: {yaml_text(value)}" for key, value in given.items()),
+        *(f"    {yaml_text(str(key))}: {yaml_text(value)}" for key, value in declared.items()),
         f"    header: {yaml_text(header)}",
         "  columns:",
         *(
@@ -132,7 +132,7 @@ def read_purified(
     run = SourceRun(spark, definition, connection)
     try:
         with source_session(spark, definition.name), open_inbox(run) as inbox:
-            found = purify_now(run, inbox, ledger)
+            pinned = purify_now(run, inbox, ledger)
     except S3Error as exc:
         raise SourceError(f"{definition.name}: {exc}") from exc
-    return Purified(definition, found, False)
+    return Purified(definition, pinned, False)

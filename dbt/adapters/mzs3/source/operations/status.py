@@ -95,20 +95,20 @@ def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStat
             return SourceStatus(name, NEVER)
         ledger = Ledger(spark, stored_relations(spark, definition))
         epochs = ledger.epochs()
-        found = first_row(ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY))
+        summary = first_row(ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY))
         committed = committed_epochs(ledger, epochs)
-        runs, waiting = 0, found["waiting"]
+        runs, waiting = 0, summary["waiting"]
         if waiting:
             limits = run_limits(ledger, definition.intake)
-            runs = limits.runs(waiting, found["waiting_bytes"])
-    state = IN_ERROR if found["last_error"] else WAITING if waiting else OK
+            runs = limits.runs(waiting, summary["waiting_bytes"])
+    state = IN_ERROR if summary["last_error"] else WAITING if waiting else OK
     state = state if epochs else NEVER
     return SourceStatus(
         name,
         state,
         epochs=committed,
         waiting_runs=runs,
-        **found.asDict(),
+        **summary.asDict(),
     )
 
 

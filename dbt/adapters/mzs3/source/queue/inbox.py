@@ -118,12 +118,12 @@ class Inbox:
             self._warn_of_others(reasons, repeated, ended_after)
         newest = newest_of_each_key(events)
         # The event of a removal may arrive long after the object was created again.
-        for key, found in look_up(self._run, newest):
-            if found is None:
+        for key, listed in look_up(self._run, newest):
+            if listed is None:
                 self.gone.append(newest[key])
             # A folder's marker does not count as an object, as in a listing.
-            elif not (key.endswith("/") and found.size == 0):
-                self.found.append(found)
+            elif not (key.endswith("/") and listed.size == 0):
+                self.found.append(listed)
 
     def add(self, keys: Iterable[str]) -> None:
         """Looks up these keys in S3 too, although no message announced them.
@@ -133,11 +133,11 @@ class Inbox:
         looked_up = {*(each.key for each in self.found), *(event.key for event in self.gone)}
         others = [key for key in keys if key not in looked_up]
         gone = sorted(key for key in others if not self._scope.has(key))
-        for key, found in look_up(self._run, filter(self._scope.has, others)):
-            if found is None:
+        for key, listed in look_up(self._run, filter(self._scope.has, others)):
+            if listed is None:
                 gone.append(key)
             else:
-                self.found.append(found)
+                self.found.append(listed)
         bucket = self._run.definition.location.bucket
         self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
 
@@ -304,17 +304,17 @@ def look_up(run: SourceRun, keys: Iterable[str]) -> Iterator[tuple[str, ListedOb
     """
     location = run.definition.location
     store = open_store(run.connection, location)
-    waiting = iter(keys)
+    remaining = iter(keys)
     bucket_seen = False
     with ThreadPoolExecutor(THREADS) as pool:
-        while some := list(islice(waiting, _AT_A_TIME)):
+        while batch := list(islice(remaining, _AT_A_TIME)):
             run.cancellation.check()
-            found_of_each = pool.map(partial(_head, store, location), some)
-            for key, found in zip(some, found_of_each, strict=True):
-                if found is None and not bucket_seen:
+            found_of_each = pool.map(partial(_head, store, location), batch)
+            for key, listed in zip(batch, found_of_each, strict=True):
+                if listed is None and not bucket_seen:
                     _require_bucket(store, location, key)
                     bucket_seen = True
-                yield key, found
+                yield key, listed
 
 
 def _require_bucket(store: Store, location: S3Location, key: str) -> None:
@@ -333,7 +333,7 @@ def _require_bucket(store: Store, location: S3Location, key: str) -> None:
 
 def _head(store: Store, location: S3Location, key: str) -> ListedObject | None:
     try:
-        found = store.head(key)
+        head = store.head(key)
     except MissingError:
         return None
     except StoreError as exc:
@@ -344,7 +344,7 @@ def _head(store: Store, location: S3Location, key: str) -> ListedObject | None:
                 "tell what is missing from what is denied"
             )
         raise S3Error(text) from exc
-    return ListedObject(key, found.etag.strip('"'), found.size, found.modified)
+    return ListedObject(key, head.etag.strip('"'), head.size, head.modified)
 
 
 def _open_objects(ledger: Ledger) -> list[str]:

@@ -75,9 +75,9 @@ def parse_message(body: str) -> tuple[ObjectEvent, ...]:
         case {
             "source": "aws.s3",
             "detail-type": str(name),
-            "detail": {"bucket": {"name": str(bucket)}, "object": {"key": str(key)} as found},
+            "detail": {"bucket": {"name": str(bucket)}, "object": {"key": str(key)} as details},
         }:
-            return (_event(name, bucket, key, found, message.get("time")),)
+            return (_event(name, bucket, key, details, message.get("time")),)
         case {"source": "aws.s3"}:
             return (UNREADABLE,)
     return ()
@@ -93,11 +93,11 @@ def newest_of_each_key(events: Iterable[ObjectEvent]) -> dict[str, ObjectEvent]:
     for event in events:
         events_of.setdefault(event.key, []).append(event)
     newest: dict[str, ObjectEvent] = {}
-    for key, found in events_of.items():
-        found.sort(key=lambda event: event.kind is not Kind.CREATED)
-        newest[key] = found[0]
-        if all(event.sequencer is not None for event in found):
-            newest[key] = max(found, key=lambda event: event.sequencer or 0)
+    for key, key_events in events_of.items():
+        key_events.sort(key=lambda event: event.kind is not Kind.CREATED)
+        newest[key] = key_events[0]
+        if all(event.sequencer is not None for event in key_events):
+            newest[key] = max(key_events, key=lambda event: event.sequencer or 0)
     return newest
 
 
@@ -107,15 +107,15 @@ def _record(record: Any) -> ObjectEvent:
         case {
             "eventSource": str(source),
             "eventName": str(name),
-            "s3": {"bucket": {"name": str(bucket)}, "object": {"key": str(encoded)} as found},
+            "s3": {"bucket": {"name": str(bucket)}, "object": {"key": str(encoded)} as details},
         } if source.rpartition(":")[2] == "s3":
             # Other bytes than UTF-8 become a text that can't be encoded, so `_event` refuses it.
             key = unquote_plus(encoded, errors="surrogateescape")
-            return _event(name.removeprefix("s3:"), bucket, key, found, record.get("eventTime"))
+            return _event(name.removeprefix("s3:"), bucket, key, details, record.get("eventTime"))
     return UNREADABLE
 
 
-def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any) -> ObjectEvent:
+def _event(name: str, bucket: str, key: str, details: Mapping[str, Any], time: Any) -> ObjectEvent:
     try:
         length = len(key.encode())
     except UnicodeEncodeError:
@@ -127,7 +127,7 @@ def _event(name: str, bucket: str, key: str, found: Mapping[str, Any], time: Any
         kind = Kind.CREATED
     elif name.startswith(("ObjectRemoved:", "LifecycleExpiration:", "Object Deleted")):
         kind = Kind.REMOVED
-    sequencer = found.get("sequencer")
+    sequencer = details.get("sequencer")
     number = None
     if isinstance(sequencer, str) and _HEX.fullmatch(sequencer):
         # Of two sequencers, the shorter is padded with zeros in front, as numbers are.

@@ -53,8 +53,8 @@ class Queue:
         """The queue's URL; requests it from SQS if only the name is given."""
         if self._url is None:
             with self._failures("looking up", "sqs:GetQueueUrl"):
-                found = self._client.get_queue_url(QueueName=self.name)
-            self._url = str(found["QueueUrl"])
+                answer = self._client.get_queue_url(QueueName=self.name)
+            self._url = str(answer["QueueUrl"])
         return self._url
 
     def receive(

@@ -122,8 +122,8 @@ class CompressedCsvFile:
 
     def _room_for_text(self) -> int:
         """How many bytes of text certainly fit into the rest of the file."""
-        left = self._max_file_size - self._sink.bytes - _END - _OVERHEAD
-        return max(0, left) * _EXPANSION // (_EXPANSION + 1)
+        free = self._max_file_size - self._sink.bytes - _END - _OVERHEAD
+        return max(0, free) * _EXPANSION // (_EXPANSION + 1)
 
 
 class _Gzip:

@@ -74,9 +74,9 @@ class TextBytes:
         return reduce(pc.or_, needed) if needed else None
 
     def _containing(self, characters: str) -> pa.Array | None:
-        """Maps every byte to 1 if it is one of the characters, else to 0. A mapped value is
-        greater than a long run of zeros exactly if it contains a 1: one comparison per value, for
-        any number of characters."""
+        """A mask of the values that contain one of the characters, or None. Maps their bytes to 1,
+        others to 0: a mapped value is greater than a long run of zeros exactly if it contains a 1.
+        So there is one comparison per value, for any number of characters."""
         present = [c for c in characters.encode() if bytes((c,)) in self.data]
         if not present:
             return None
