@@ -206,7 +206,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         return connection
 
     def cancel(self, connection: Connection) -> None:
-        """Cancels the work of the connection, also that in Spark or a submitted job."""
+        """Cancels the work of the connection, in Spark and in submitted jobs too."""
         try:
             connection.handle.cancelled.set()
             super().cancel(connection)

@@ -74,7 +74,7 @@ class Mzs3Credentials(SparkCredentials):
 
     def __post_init__(self) -> None:
         problems = [*self._problems()]
-        # Not fields: dbt serializes fields, which hold the profile's own values, with masks.
+        # Not fields, as dbt serializes those: they keep the profile's own values, and are masked.
         self.connections: dict[str, AwsConnection] = {}
         self.submit_options: SubmitOptions | None = None
         try:

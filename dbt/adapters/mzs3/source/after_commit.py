@@ -32,8 +32,8 @@ EPOCHS_IN_VAIN = 3
 def require_conditional_delete(run: SourceRun) -> None:
     """Raises SourceError if the action could destroy an object that was overwritten meanwhile.
 
-    To be called before anything is ingested, as the error says. Only the store, if it supports
-    If-Match for deletions, notices an overwrite between the last HEAD and the deletion.
+    Call it before anything is ingested, as the error says. Only the store, if it supports If-Match
+    for deletions, notices an overwrite between the last HEAD and the deletion.
     """
     definition, location = run.definition, run.definition.location
     if not heeds_conditional_delete(Prefix(open_store(run.connection, location), location)):

@@ -43,7 +43,7 @@ LEAST_OBJECTS = 2048
 LEAST_OBJECTS_OF_A_CORE = 256
 
 FIRST_OBJECTS = 3
-"""The least objects of a first run: if only two differ, nobody can tell which one is wrong."""
+"""The fewest objects of a first run: if only two differ, nobody can tell which one is wrong."""
 
 _COUNTS = (
     "count(*) AS written",
@@ -149,7 +149,7 @@ class EpochRows:
         """The objects' rows, each object read by one task; large objects come first."""
         spark = plan.sparkSession
         parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        # For few objects the number makes no difference, and a Spark server needs a query for it.
+        # For few objects, the cores make no difference, and a Spark server needs a query for them.
         cores = default_parallelism(spark) if objects > LEAST_OBJECTS_OF_A_CORE else 1
         tasks = task_count(objects, size, parallelism, cores)
         # One task is enough to read the plan, which is one file.
@@ -245,7 +245,7 @@ def header_hint(spec: FetchSpec, wrong: str | None = None) -> str:
 
 
 def least_objects(spec: FetchSpec) -> int:
-    """The least number of objects that a run takes, so that `refusal` can judge the header."""
+    """The fewest objects that a run takes, so that `refusal` can judge the header."""
     where = spec.header_from
     return FIRST_OBJECTS if where.is_first and where.is_found and spec.reading.skips else 1
 

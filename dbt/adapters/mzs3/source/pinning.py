@@ -71,7 +71,7 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
     ledger = Ledger(spark, tables.relations, lock) if tables and tables.has_ledger else None
     if tables is not None and ledger is not None and _has_committed(run, tables, ledger):
         if tables.pinned is None:
-            lock.require()  # else another run may have made it since
+            lock.require()  # if it is lost, another run may have made it since
             raise lost_rows_error(definition)
         require_agreement(definition, tables.pinned)
         make_relations(spark, definition, tables.pinned, tables)

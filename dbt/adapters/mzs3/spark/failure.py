@@ -83,7 +83,7 @@ def executor_error(exc: BaseException) -> ExecutorError | None:
 
 def explain(exc: Exception) -> Mzs3Error:
     """The failure as an Mzs3Error: an executor's error, or a SparkJobError with Spark's message or
-    a better one."""
+    a clearer one."""
     if isinstance(exc, Mzs3Error):
         return exc
     if (raised := executor_error(exc)) is not None:
@@ -103,7 +103,7 @@ def explain(exc: Exception) -> Mzs3Error:
 
 def remote_failure(exc: Exception) -> str | None:
     """What is wrong with the Spark Connect server; None if the failure has another cause."""
-    if "incorrect server side session identifier" in str(exc):  # without a condition
+    if "incorrect server side session identifier" in str(exc):  # has no error condition
         return GONE
     condition = exc.getCondition() if isinstance(exc, PySparkException) else None
     status = getattr(exc, "getGrpcStatusCode", None)

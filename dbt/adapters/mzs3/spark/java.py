@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _END_S = 60
-# The application's name, which is not compared.
+# The application's name; a difference in it does not matter.
 _NAME = "spark.app.name"
 # Settings that never contain secrets; any other setting may contain a key or a password.
 _PUBLIC = re.compile(
@@ -251,7 +251,7 @@ def output_hint() -> str:
 
 @contextmanager
 def java_output() -> Iterator[IO[bytes] | int | None]:
-    """The output for Popen. It is None, the console, if the file can't be written."""
+    """Yields stdout and stderr for Popen: None, the console, if the file can't be written."""
     if not isinstance(_output, Path):
         yield _output
         return

@@ -103,15 +103,15 @@ def run_job(spark: SparkSession, code: str, name: str, extra_globals: Mapping[st
 
 
 def ship_executor_code() -> None:
-    """Makes cloudpickle pickle the code of the executor layer by value."""
+    """Makes cloudpickle pickle the code of the modules in SHIPPED by value."""
     for name in SHIPPED:
         module = importlib.import_module(f"dbt.adapters.mzs3.{name}")
         cloudpickle.register_pickle_by_value(module)
 
 
 def shipped(make: Callable[P, OnBatches], *arguments: P.args, **named: P.kwargs) -> OnBatches:
-    """A function for `mapInArrow` that calls `make`, of the executor layer, with the arguments in
-    the worker, and runs the function that `make` returns.
+    """A function for `mapInArrow`. In the worker, calls `make`, which is of a module in SHIPPED,
+    with the arguments, and runs the function that `make` returns.
 
     The code is pickled once in this process, and unpickled once in each worker: pickling it takes
     as long as exporting thousands of rows.
@@ -133,7 +133,7 @@ def shipped(make: Callable[P, OnBatches], *arguments: P.args, **named: P.kwargs)
 
 
 class _ByName(pickle.Pickler):
-    """Pickles functions and classes by name, and collects those of the executor layer."""
+    """Pickles functions and classes by name, and collects those of modules in SHIPPED."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)

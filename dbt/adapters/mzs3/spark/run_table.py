@@ -40,8 +40,8 @@ class RunTable:
         """
         day = datetime.fromtimestamp(at / 1000, tz=timezone.utc).date().isoformat()
         run = uuid.uuid4().hex
-        # Not with INSERT: the first of several concurrent ones to commit would delete the
-        # unfinished files of the others.
+        # Not with INSERT: of several concurrent INSERTs, the first to commit would delete the
+        # others' unfinished files.
         folder = f"{self._location}/day={day}/run={run}"
         engine.write_parquet(self._spark, folder, rows)
         added = f"ADD PARTITION (day = '{day}', run = '{run}')"

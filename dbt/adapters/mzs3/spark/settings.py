@@ -22,7 +22,7 @@ WAREHOUSE = "spark.sql.warehouse.dir"
 CATALOG = "spark.sql.catalogImplementation"
 METASTORE_URL = "spark.hadoop.javax.jdo.option.ConnectionURL"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_OWN_SETTINGS = ("spark.sql.warehouse.dir", "metastore", "javax.jdo")
+_PLACE_SETTINGS = ("spark.sql.warehouse.dir", "metastore", "javax.jdo")
 
 DEFAULTS = {
     "spark.app.name": "dbt-mzs3",
@@ -41,7 +41,7 @@ def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, st
     """Adds the paths of the warehouse (by default in `.spark` below `folder`) and, beside it, of
     the metastore and of Derby's log, unless the user has configured a metastore or Spark."""
     placed = dict(parameters)
-    is_elsewhere = _configured_elsewhere()
+    is_elsewhere = _is_configured_in_spark()
     if WAREHOUSE not in placed and not is_elsewhere:
         placed[WAREHOUSE] = str(folder / DEFAULT_FOLDER / "warehouse")
     warehouse = local_path(placed.get(WAREHOUSE), folder)
@@ -80,7 +80,7 @@ def local_path(value: str | None, folder: Path) -> Path | None:
     return (folder / Path(path).expanduser()).absolute()
 
 
-def _configured_elsewhere() -> bool:
+def _is_configured_in_spark() -> bool:
     home = os.environ.get("SPARK_HOME")
     conf = os.environ.get("SPARK_CONF_DIR", home and f"{home}/conf")
     if conf is None:
@@ -88,7 +88,7 @@ def _configured_elsewhere() -> bool:
     if (Path(conf) / "hive-site.xml").exists():
         return True
     defaults = Path(conf) / "spark-defaults.conf"
-    return defaults.exists() and any(key in defaults.read_text() for key in _OWN_SETTINGS)
+    return defaults.exists() and any(key in defaults.read_text() for key in _PLACE_SETTINGS)
 
 
 def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:

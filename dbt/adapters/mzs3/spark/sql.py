@@ -40,7 +40,7 @@ def qualified_name(schema: str, name: str) -> str:
 
 def quote_schema(schema: str) -> str:
     """The schema, which may be `catalog.schema`, as quoted identifiers."""
-    # dbt-spark renders schemas without quotes, so that a dot separates names for models too.
+    # A dot separates names, as for models, whose schemas dbt-spark renders without quotes.
     return ".".join(map(quote_identifier, schema.split(".")))
 
 

@@ -117,7 +117,7 @@ def change_view(
 ) -> None:
     """Replaces a view's text atomically. Pass all its `properties`: Iceberg would lose others."""
     if _OF_ICEBERG in (read_properties(spark, view, "") or {}):
-        # Iceberg has no ALTER VIEW. Its REPLACE is atomic; that of Spark's own views drops first.
+        # Iceberg's views have no ALTER; REPLACE is atomic for them, but drops other views first.
         clause = f"TBLPROPERTIES {properties_sql(prefix, properties)}" if properties else ""
         spark.sql(f"CREATE OR REPLACE VIEW {view} {clause} AS {text}")
     else:

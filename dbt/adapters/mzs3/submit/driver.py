@@ -101,8 +101,8 @@ class _Driver:
         self._channel = channel
         self._open_session = open_session
         self.calls: dict[int, _Run] = {}
-        self._sending = threading.Lock()
-        self._opening = threading.Lock()
+        self._send_lock = threading.Lock()
+        self._open_lock = threading.Lock()
 
     def receive(self, message: Request | Cancel) -> None:
         """Starts or cancels a call. A repeated Cancel helps: planning can't be interrupted."""
@@ -111,7 +111,7 @@ class _Driver:
             # A daemon thread, which Python does not wait for when it exits.
             run.thread = threading.Thread(target=self._run, args=(run,), daemon=True)
             run.thread.start()
-        elif message.number in self.calls:  # else the call has not arrived
+        elif message.number in self.calls:  # otherwise, the call has not arrived
             run = self.calls[message.number]
             run.cancelled.set()
             if run.session is not None:
@@ -140,14 +140,14 @@ class _Driver:
 
     def _session_for(self, subject: str) -> SparkSession:
         try:
-            with self._opening:  # only the first call starts Spark
+            with self._open_lock:  # only the first call starts Spark
                 return self._open_session()
         except SPARK_FAILURES as exc:
             text = f"{subject}: the job's Spark could not start: {readable(exc)}"
             raise SparkJobError(text) from exc
 
     def _send(self, message: Result | Failure | Notification) -> None:
-        with self._sending, suppress(OSError):  # of a process that is gone
+        with self._send_lock, suppress(OSError):  # of a process that is gone
             self._channel.send(message)
 
 

@@ -118,7 +118,7 @@ def new_objects(
     mode = definition.intake.on_overwrite
     with ExitStack() as stack:
         if definition.intake.is_limited and not all_on_driver:
-            # Spark drops persisted frames that read the ledger once a note is written.
+            # Beside `decided`: a note makes Spark drop persisted frames that read the ledger.
             candidates = stack.enter_context(persisted(candidates))
         decided = reconcile(candidates, in_ledger, mode, complete=definition.discovery.bucket_scan)
         decided, on_driver = stack.enter_context(reusable_rows(decided, few=all_on_driver))
@@ -219,7 +219,7 @@ class Limits:
     of_object: int = 0
 
     def runs(self, objects: int, size: int) -> int:
-        """About how many runs ingest so many objects, of `size` bytes in all."""
+        """About how many runs it takes to ingest this many objects, of `size` bytes in all."""
         needed = 1
         if self.max_objects is not None:
             needed = -(-objects // self.max_objects)
@@ -237,7 +237,7 @@ def run_limits(ledger: Ledger, intake: Intake) -> Limits:
 
 
 def allowance(last: Sequence[Fetched], seconds: int) -> int:
-    """The load that a run can fetch in so many seconds, estimated from the last epochs."""
+    """The load that a run can fetch in this many seconds, estimated from the last epochs."""
     took = sum(epoch.seconds for epoch in last)
     load = int(sum(epoch.load for epoch in last) * seconds / took) if took > 0 else 0
     load = min(load, TIMES * max((epoch.load for epoch in last), default=0))

@@ -9,8 +9,8 @@
 | visible rows | another ETag | what `on_overwrite` says |
 | `listed`, or no visible rows | any other | take it |
 
-An object that is listed or failed in the ledger, but gone from S3 or no longer wanted, gets a
-note. Without it, its state would forever mean that something is to be done.
+An object that waits or has failed in the ledger, but is gone from S3 or left out by the pattern,
+gets a note. Without it, its state would forever mean that something is to be done.
 """
 
 from __future__ import annotations

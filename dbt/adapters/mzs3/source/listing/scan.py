@@ -41,7 +41,7 @@ from dbt.adapters.mzs3.store.store import KEYS_PER_PAGE, ListedObject, Store
 
 # Pieces for each task that can run at a time: some hold many more keys than others.
 PIECES_PER_TASK = 4
-# The least pages of a piece: its task lists whole pages, and so reads beyond its end.
+# The fewest pages of a piece: its task lists whole pages, and so reads beyond its end.
 PAGES_PER_PIECE = 8
 SAMPLE_ONE_IN = 4096
 """A listing is cut at a sample of the ledger's objects: one in this many."""

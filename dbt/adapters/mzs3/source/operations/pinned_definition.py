@@ -34,7 +34,7 @@ _PURIFIED_AWAY = frozenset({"header", "column_count"})
 
 @dataclass(frozen=True)
 class Purified:
-    """The definition that is pinned, or would be; `differences` are the declared one's from it."""
+    """The definition that is or would be pinned; `differences` are those of the declared one."""
 
     definition: SourceDefinition
     pinned: PinnedDefinition

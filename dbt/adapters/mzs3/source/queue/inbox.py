@@ -90,8 +90,8 @@ class Inbox:
     def close(self) -> None:
         """Returns the messages that were not deleted to the queue."""
         self._stop_hiding()
-        self._give_back(self._others)
-        self._give_back(self._handles)
+        self._return_to_queue(self._others)
+        self._return_to_queue(self._handles)
 
     def receive(self, ledger: Ledger | None = None) -> None:
         """Receives up to `MAX_MESSAGES` messages, once only, and looks up their objects in S3.
@@ -113,7 +113,7 @@ class Inbox:
         received = len(self._handles) + len(self._others)
         self.empty = not received
         self.only_tests = 0 < self._tests == received
-        self._give_back(self._others)
+        self._return_to_queue(self._others)
         if reasons or ended_after:
             self._warn_of_others(reasons, repeated, ended_after)
         newest = newest_of_each_key(events)
@@ -238,7 +238,7 @@ class Inbox:
             )
         self._run.warn(f"{self._source}: messages of the queue {self.queue_name} {text}. {advice}")
 
-    def _give_back(self, messages: dict[str, str]) -> None:
+    def _return_to_queue(self, messages: dict[str, str]) -> None:
         """Returns these messages to the queue at once, and forgets them."""
         handles = [*messages.values()]
         messages.clear()

@@ -60,7 +60,7 @@ class Queue:
     def receive(
         self, *, wait_s: int, visibility_s: int, at_most: int = BATCH
     ) -> list[tuple[str, str, str]]:
-        """Receives up to `at_most` messages and hides them for `visibility_s`; waits `wait_s`.
+        """Waits up to `wait_s` for at most `at_most` messages, and hides them for `visibility_s`.
 
         Returns the id, the receipt handle and the body of each. Unless `wait_s` is 0, SQS asks all
         of its servers, so an empty list means that the queue is empty.
