@@ -98,7 +98,8 @@ class SourcesOfNode:
             raise DbtRuntimeError(text)
 
     def call(self, call: Call[T], source: str, tell: Tell = lambda what: None) -> T:
-        """The result of a call for a source in an action of `for_each`; raises as `Runner.run`."""
+        """Runs a call for a source in an action of `for_each`. Returns and raises as
+        `Runner.run`."""
         return self._runner.run(call, source, cancelled=self.cancelled, tell=tell)
 
 

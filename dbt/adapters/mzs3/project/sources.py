@@ -41,9 +41,9 @@ def needed_sources(
 ) -> list[Any]:
     """The sources of this type that a node reads, directly, through ephemeral models or functions.
 
-    With `untyped`, also those whose rows or rejects it reads by a source without a type.
+    With `untyped`, also those whose rows or rejects it reads through a source without a type.
     """
-    inputs: dict[str, None] = {}  # in order
+    inputs: dict[str, None] = {}  # unique ids, in order
     functions = functions_of(manifest)
     new = _inputs_of(manifest, node)
     while new:

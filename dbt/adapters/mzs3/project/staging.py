@@ -58,7 +58,7 @@ _locks_guard = threading.Lock()
 def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
     """Ingests every source, and reads every shard, that the node reads.
 
-    Each once per dbt run, but shards again for each hook of the run, as models write to them. Does
+    Once per dbt run each, but shards again for each hook of the run, as models write to them. Does
     nothing for unit tests, which have rows of their own, for `dbt clone`, and for hooks of `dbt
     source freshness`. Returns the bytes that were fetched from shards, by source and column.
     Raises DbtRuntimeError with the errors of all sources of a type.
@@ -68,7 +68,7 @@ def stage_for_node(adapter: Any, node: Any) -> dict[str, dict[str, int]]:
     if manifest is None or node.resource_type == "unit_test" or command in _WITHOUT_STAGING:
         return {}
     credentials = adapter.config.credentials
-    # A profile that runs only SQL reads what others have ingested, by sources without a type.
+    # A profile that runs only SQL reads what others have ingested, in sources without a type.
     how = {"catalog": credentials.default_catalog, "untyped": credentials.runs_jobs}
     ingest_sources(adapter, needed_sources(manifest, node, TYPE, **how))
     hook = node.unique_id if node.resource_type == "operation" else ""
@@ -167,7 +167,7 @@ def who_ingests(adapter: Any, sql: str) -> str:
     manifest = adapter.get_macro_resolver()
     sources = selected_sources(manifest, None) if manifest is not None else []
     missing: list[str] = []
-    with contextlib.suppress(DbtRuntimeError):  # not instead of the query's own failure
+    with contextlib.suppress(DbtRuntimeError):  # which must not replace the query's failure
         missing = [
             source_name(source)
             for source in sources

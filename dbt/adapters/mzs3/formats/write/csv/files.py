@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.formats.write.format import RowBlock, Sink, SinkFile
 CHUNK_BYTES = 1 << 20
 # A file counts as full once less than 1/64 of `max_file_size` is certain to be free.
 LEAST_SHARE = 64
-# Twice as fast as zlib's default level, 6, for files that are 6 % larger (of 500 000 rows).
+# Twice as fast as zlib's default level, 6, for files that are 6 % larger (on 500 000 rows).
 GZIP_LEVEL = 4
 
 # zlib's `wbits` for gzip with header and checksum; the header has no timestamp.
@@ -26,7 +26,7 @@ _EXPANSION = 8
 _OVERHEAD = 128
 # The size of gzip's last block and checksum, or of zstd's last block.
 _END = 32
-# Blocks for `RecordCounter`, which may need many times their size in memory to split them.
+# The block size of `RecordCounter`: splitting a block may take many times its size in memory.
 BLOCK_BYTES = 256 << 10
 
 Lines = RowBlock[memoryview]

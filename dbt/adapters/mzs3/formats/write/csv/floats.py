@@ -1,8 +1,8 @@
 """Floating-point numbers as PostgreSQL writes them.
 
-Arrow's cast and PostgreSQL write the fewest digits that read back as the same number. But Arrow
-rarely writes a midpoint, a text that is exactly halfway between two neighbouring numbers, which
-PostgreSQL never does; `without_midpoints` replaces these. PostgreSQL's notation is positional from
+Arrow's cast and PostgreSQL write the fewest digits that read back as the same number. Rarely,
+Arrow writes a midpoint: a text that is exactly halfway between two neighbouring numbers. As
+PostgreSQL never does, `without_midpoints` replaces these. PostgreSQL's notation is positional from
 1e-4 to below 1e15 (float32: 1e6); its exponents have at least two digits.
 """
 
@@ -24,14 +24,14 @@ class FloatFormat:
 
     integer: pa.DataType  # the integer type of the same width
     precision: int  # bits of the significand, including the hidden bit
-    midpoints_end: float  # no shortest text of this or a larger number is a midpoint
+    midpoints_end: float  # from this number on, no shortest text is a midpoint
     # The numbers of decimals to try for a corrected text, in order. Texts with fewer are further
-    # apart than neighbouring numbers. So at most one of them is near enough, and Arrow would have
-    # written it. The last count distinguishes any two numbers.
+    # apart than neighbouring numbers. So at most one of them is as near as a midpoint, and Arrow
+    # would have written it. The last count distinguishes any two numbers.
     decimals: tuple[int, ...]
     same_below: int  # Arrow and PostgreSQL are positional from 1e-4 to below 10 ** this
     scientific_from: int  # PostgreSQL writes exponents from 10 ** this on
-    rewritten: tuple[int, ...]  # powers of ten at which only one of the two is positional
+    rewritten: tuple[int, ...]  # decimal exponents at which only one of the two is positional
 
 
 FLOATS = {
@@ -52,7 +52,7 @@ def without_midpoints(values: pa.Array, text: pa.Array, layout: FloatFormat) -> 
     size = pc.abs(values)
     lowest = pa.scalar(2.0**layout.precision, size.type)
     end = pa.scalar(layout.midpoints_end, size.type)
-    # A midpoint reads back as the neighbour with an even significand: only these can have one.
+    # A midpoint reads back as the neighbour with an even significand; odd ones need no check.
     is_even = pc.equal(pc.bit_wise_and(values.view(layout.integer), 1), 0)
     in_range = pc.and_(pc.and_(pc.greater_equal(size, lowest), pc.less(size, end)), is_even)
     if not pc.any(in_range).as_py():
@@ -80,8 +80,8 @@ def _text_is_midpoint(values: pa.Array, text: pa.Array, layout: FloatFormat) -> 
 def _strict_text(number: float, layout: FloatFormat) -> str:
     """The shortest correctly rounded text strictly between the midpoints to both neighbours.
 
-    Both neighbours are equally far, as the number is no power of two. (Next to a power of two,
-    midpoints are not divisible by 5, and so have no fewer digits than the number.)
+    Both neighbours are at the same distance, as the number is no power of two. (Next to a power of
+    two, midpoints are not divisible by 5, and so have no fewer digits than the number.)
     """
     exact = abs(int(number))
     distance = 1 << (exact.bit_length() - layout.precision)  # between neighbouring numbers

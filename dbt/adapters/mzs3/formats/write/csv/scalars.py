@@ -80,7 +80,7 @@ def _arrow_timestamps(micros: pa.Array) -> pa.Array:
     text = pc.cast(micros.view(pa.timestamp("us")), pa.large_string())
     if pc.any(is_whole).as_py():
         return _without_trailing_zeros(text)
-    return pc.ascii_rtrim(text, "0")  # no fraction is 0, so no text ends in its point
+    return pc.ascii_rtrim(text, "0")  # no fraction is 0, so a digit follows each point
 
 
 def _without_trailing_zeros(text: pa.Array) -> pa.Array:
@@ -233,8 +233,8 @@ _FORMATTERS: tuple[tuple[Callable[[pa.DataType], bool], Formatter], ...] = (
 def interval_text(intervals: pa.Array) -> pa.Array:
     """Structs `(months int32, days int32, micros int64)` as `large_string`.
 
-    Parts may have different signs. Only months carry over, to years. (Spark sends PostgreSQL's
-    infinite intervals, which version 17 introduced, as numbers, and they are written as such.)
+    Parts may have different signs. Only months carry over, to years. (Intervals that are infinite
+    to PostgreSQL 17 and later are numbers to Spark, and are written as such.)
     """
     months, days, micros = intervals.flatten()  # NULL where the interval is NULL
     years = pc.divide(months, MONTHS_IN_A_YEAR)  # towards zero, as PostgreSQL does
