@@ -98,8 +98,7 @@ class SourcesOfNode:
             raise DbtRuntimeError(text)
 
     def call(self, call: Call[T], source: str, tell: Tell = lambda what: None) -> T:
-        """Runs a call for a source in an action of `for_each`. Returns and raises as
-        `Runner.run`."""
+        """Runs a call for a source in an action of `for_each`, with `Runner.run`."""
         return self._runner.run(call, source, cancelled=self.cancelled, tell=tell)
 
 

@@ -140,13 +140,13 @@ def ingest_sources(adapter: Any, sources: Sequence[Any], *, create_only: bool = 
         call = Call(ingest, how, takes=("cancelled", "tell"))
         with warnings_of(definition.name) as warnings:
             report = run.call(call, definition.name, tell=partial(_log, warnings))
-            done = report.line()
+            line = report.line()
             if is_empty:
-                done = (
+                line = (
                     f"{report.source}: no object is read, as --empty says; a run without it "
                     "ingests what waits"
                 )
-            fire_event(Note(msg=done))
+            fire_event(Note(msg=line))
 
     run.for_each(sources, create_only, stage)
 

@@ -241,7 +241,7 @@ def columns_fields(
     in the places that they have in the header. All else is ambiguous: raises ValueError with both
     lists and the ways out.
     """
-    fields = [_named(name, header) for name in names]
+    fields = [_field_position(name, header) for name in names]
     matched = [field for field in fields if field is not None]
     both = f"the columns are declared as {sql_names(names)}, and the header is {sql_names(header)}"
     if not matched:
@@ -270,7 +270,7 @@ def columns_fields(
     return tuple(matched)
 
 
-def _named(name: str, header: Sequence[str]) -> int | None:
+def _field_position(name: str, header: Sequence[str]) -> int | None:
     """The position of this name's field; None without one. Raises ValueError for several."""
     positions = [place for place, other in enumerate(header) if other == name]
     if not positions:

@@ -54,7 +54,7 @@ def reconcile(
     - `state`, `error`, `rows`, `rejects`, `at`: the columns of a note;
     - `previous`: the ETag of the version whose rows are visible.
     """
-    decisions = _named(_decisions(mode, complete=complete))
+    decisions = _as_columns(_decisions(mode, complete=complete))
     known_objects = with_facts(_joined(candidates, objects), complete=complete)
     return known_objects.selectExpr(*decisions).where("action IS NOT NULL")
 
@@ -65,7 +65,7 @@ def unsettled_objects(candidates: DataFrame, objects: DataFrame, mode: OnOverwri
     Spark plans this faster, as it analyses only the expressions that decide the action.
     """
     facts = _facts(complete=True)
-    deciding = _named({name: facts[name] for name in _DECIDING})
+    deciding = _as_columns({name: facts[name] for name in _DECIDING})
     action = _decisions(mode, complete=True)["action"]
     known_objects = _joined(candidates, objects).selectExpr("*", *deciding)
     return known_objects.where(f"({action}) IS NOT NULL").select("object")
@@ -91,7 +91,7 @@ def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
     note, except its error.
     """
     # One select, in which each column may use those before it: Spark analyses every select anew.
-    return objects.selectExpr("*", *_named(_facts(complete=complete)))
+    return objects.selectExpr("*", *_as_columns(_facts(complete=complete)))
 
 
 def _facts(*, complete: bool) -> dict[str, str]:
@@ -114,12 +114,12 @@ def _facts(*, complete: bool) -> dict[str, str]:
                 ELSE coalesce({last}.{name}, {first}.{name}) END"""
             for name in OBJECT_COLUMNS[1:]
         },
-        "settled": "was_settled AND decision.etag = etag",
-        "same": "visible AND fetched.etag = etag",
+        "settled": "was_settled AND decision.etag = etag",  # in this version
+        "same": "visible AND fetched.etag = etag",  # the visible rows are of this version
         "waits_unchanged": "coalesce(waits AND decision.etag = etag, false)",
         "latest_unchanged": "coalesce(latest.etag = etag, false)",
         "overwritten": "wanted AND NOT settled AND NOT retried AND NOT same AND visible",
-        "stays": "settled OR (NOT found AND was_settled)",
+        "stays": "settled OR (NOT found AND was_settled)",  # in the state that was decided
         "state": f"""CASE
             WHEN overwritten THEN '{State.IGNORED}' WHEN stays THEN decision.state
             WHEN NOT found AND NOT visible THEN '{State.REMOVED}' ELSE '{State.FETCHED}' END""",
@@ -157,7 +157,7 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
     }
 
 
-def _named(expressions: Mapping[str, str]) -> list[str]:
+def _as_columns(expressions: Mapping[str, str]) -> list[str]:
     """The expressions as columns of these names."""
     return [f"{expression} AS `{name}`" for name, expression in expressions.items()]
 

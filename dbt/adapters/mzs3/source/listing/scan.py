@@ -147,18 +147,18 @@ def _pieces(
     if ledger is not None and (sampled := ledger.sample(SAMPLE_ONE_IN)):
         keys = [location.key_of(uri) for uri in sampled]
         worthwhile = len(keys) * SAMPLE_ONE_IN // KEYS_PER_PAGE // PAGES_PER_PIECE
-        most = PIECES_PER_TASK * default_parallelism(run.spark) if worthwhile > 1 else 1
-        return cut(keys, min(worthwhile, most), end)
+        max_pieces = PIECES_PER_TASK * default_parallelism(run.spark) if worthwhile > 1 else 1
+        return cut(keys, min(worthwhile, max_pieces), end)
     if not page.folders:
         return [KeyRange(end)]
     prefix = listed_prefix(location, run.definition.pattern)
-    most = PIECES_PER_TASK * default_parallelism(run.spark)
+    max_pieces = PIECES_PER_TASK * default_parallelism(run.spark)
     # The first page is in one folder: as folders may be large, their subfolders count too.
     deep = page.folders == 1
     per_piece = 1 if deep else PAGES_PER_PIECE * page.folders
     within = replace(location, prefix=prefix)
-    marks = folders_after(store, within, end, most * per_piece, deep=deep)
-    return cut(marks, most if deep else min(most, len(marks) // per_piece), end)
+    marks = folders_after(store, within, end, max_pieces * per_piece, deep=deep)
+    return cut(marks, max_pieces if deep else min(max_pieces, len(marks) // per_piece), end)
 
 
 def _listed_by_tasks(run: SourceRun, pieces: Sequence[KeyRange]) -> DataFrame:
