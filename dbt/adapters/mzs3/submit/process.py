@@ -80,7 +80,7 @@ class Submission:
         self._channel: Connection | None = None
         self._is_over = False
         self._lock = threading.Lock()
-        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
 
     def __enter__(self) -> Submission:
         self._folder = Path(tempfile.mkdtemp(prefix="mzs3-"))  # which is private
@@ -174,7 +174,7 @@ class Submission:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
         self._threads[1].join(_TERM_S)
-        log = "".join(f"\n  {line}" for line in self._last) or " nothing"
+        log = "".join(f"\n  {line}" for line in self._last_lines) or " nothing"
         return (
             f"the job of spark-submit ended without an answer, with exit code "
             f"{self._process.poll()}. The end of its log, of which {output_hint()} has more:{log}"
@@ -203,7 +203,7 @@ class Submission:
         except (EOFError, OSError):
             pass
         except Exception as exc:  # noqa: BLE001 - a message that this Python can't unpickle
-            self._last.append(f"its answer can't be read: {type(exc).__name__}: {exc}")
+            self._last_lines.append(f"its answer can't be read: {type(exc).__name__}: {exc}")
             channel.close()  # the driver then exits
         finally:
             with self._lock:
@@ -227,7 +227,7 @@ class Submission:
             for line in output:
                 masked = hide_secrets(self._plan.secrets, line.decode(errors="replace"))
                 if not _FRAME.match(masked):
-                    self._last.append(masked.rstrip())
+                    self._last_lines.append(masked.rstrip())
                 if not isinstance(file, int | None):
                     with suppress(OSError):
                         file.write(masked.encode())
