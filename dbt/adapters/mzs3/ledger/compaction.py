@@ -1,24 +1,24 @@
-"""Keeps a ledger fast however many epochs it has: older epochs become one snapshot.
+"""Replaces the older epochs of a ledger by one snapshot, to keep the ledger fast.
 
-A snapshot is one partition with copies of the events of older epochs that still matter: for each
-object the latest event, the latest note or commit, the commits whose rows are visible, the latest
-event that hides rows; and one event for each void epoch. Reading the originals too makes no
-difference. So a reader may start at any snapshot, and runs read only the latest one and later
-epochs. Compaction also drops the rows of void or hidden epochs.
+A snapshot is one partition. For each object it has copies of the events of older epochs that still
+matter: the latest event, the latest note or commit, the commits whose rows are visible, and the
+latest event that hides rows. It also has one event for each void epoch. A query that reads both
+originals and copies has the same result. So a query may start at any snapshot; runs read only the
+latest snapshot and later epochs. Compaction also drops the rows of void or hidden epochs.
 
-Only the holder of the lock compacts, after it has declared dead epochs void. If it dies
+Only the holder of the lock compacts, after it has declared the epochs of dead runs void. If the
+holder dies before
 
-- before the snapshot's partition is in the metastore: nothing has changed. The snapshot's file, if
-  there is one, is in a folder whose name no run uses again.
-- after that, before the views start at the snapshot: they go on starting at an earlier one.
-- after that, before or while it drops partitions: the ledger holds more than it needs, and the
-  next compaction reads the metastore and drops these too.
+- the snapshot's partition is in the metastore, nothing has changed. The snapshot's file may be
+  left, in a folder whose name no run uses again.
+- the views start at the new snapshot, they still start at an earlier one.
+- it has dropped the replaced partitions, the next compaction drops them too.
 
 Partitions that a snapshot replaces are dropped only by the next compaction. By then no query reads
-them, as the views start at the latest snapshot. Queries open only the rows of committed epochs of
-which the snapshot has anything visible. If a statement of a dead run adds a partition late, the
-partition belongs to a void epoch, which each snapshot remembers: no query counts it, and the next
-compaction drops it.
+them, as the views start at the latest snapshot. Queries read the rows of a replaced epoch only if
+the snapshot has a commit of that epoch. If a statement of a dead run adds a partition late, the
+partition belongs to a void epoch. As each snapshot lists the void epochs, no query counts that
+partition, and the next compaction drops it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from dbt.adapters.mzs3.ledger.rows_table import rows_table
 from dbt.adapters.mzs3.ledger.views import show_since
 
 COMPACT_AFTER = 16
-"""A snapshot is due after this many epochs, those of run-operations too, since the last one."""
+"""A snapshot is due after this many epochs since the last one, run-operations included."""
 
-# Selects the event, one in each snapshot, that counts the epochs that were committed.
-_IS_MARK = f"of_phase = '{Phase.SNAPSHOT}'"
+# SQL condition for the one event of a snapshot that has the number of committed epochs.
+_COUNTS_COMMITS = f"of_phase = '{Phase.SNAPSHOT}'"
 
-# The epochs and positions, per object, with which `_DECIDES` selects events; NULL for none.
-_OF_OBJECT = (
+# SQL columns for `_STILL_MATTERS`: an epoch or position for each object, or NULL.
+_PER_OBJECT = (
     "max(CASE WHEN is_decision AND hides THEN position.epoch END) OVER (PARTITION BY object) "
     "AS hidden",
     "max(position) OVER (PARTITION BY object) AS latest",
     "max(CASE WHEN is_decision THEN position END) OVER (PARTITION BY object) AS latest_decision",
 )
-_DECIDES = f"""phase = '{Phase.COMMIT}' AND position.epoch >= coalesce(hidden, 0)
+_STILL_MATTERS = f"""phase = '{Phase.COMMIT}' AND position.epoch >= coalesce(hidden, 0)
     OR is_decision AND hides AND position.epoch = hidden
     OR position = latest OR position = latest_decision"""
 
@@ -58,7 +58,7 @@ def is_due(epochs: Epochs) -> bool:
 def replaced_partitions(epochs: Epochs) -> list[tuple[str, str]]:
     """The partitions that the latest snapshot replaces, oldest first.
 
-    Not those of epochs whose objects are still due, nor the last full listing.
+    Without those of epochs with `due` but not `done`, and of the last full listing.
     """
     snapshot = int(latest(Phase.SNAPSHOT, epochs) or 0)
     kept = {*epochs_due(epochs), latest(Phase.LISTING, epochs)}
@@ -71,7 +71,7 @@ def replaced_partitions(epochs: Epochs) -> list[tuple[str, str]]:
 
 
 def compact(ledger: Ledger) -> None:
-    """Adds a snapshot of all epochs, and drops the partitions that the previous one replaced.
+    """Adds a snapshot of all epochs, and drops the partitions that the previous snapshot replaced.
 
     Raises SourceError once the lock is lost; nothing is written or dropped after that.
     """
@@ -95,46 +95,46 @@ def compact(ledger: Ledger) -> None:
 def is_committed(ledger: Ledger) -> bool:
     """Whether any epoch of the source was ever committed. Also True if that is uncertain."""
     epochs = ledger.epochs()
-    settled = (on for on in epochs.values() if not on & {Phase.VOID, Phase.CLOSING})
-    return any(Phase.COMMIT in on for on in settled) or _snapshot_commits(ledger, epochs) != 0
+    settled = (each for each in epochs.values() if not each & {Phase.VOID, Phase.CLOSING})
+    return any(Phase.COMMIT in each for each in settled) or _snapshot_commits(ledger, epochs) != 0
 
 
 def committed_epochs(ledger: Ledger, epochs: Epochs) -> int:
-    """How many epochs were committed since the source was made."""
+    """How many epochs were committed since the source was created."""
     start = int(latest(Phase.SNAPSHOT, epochs) or 0)
-    current = (on for epoch, on in epochs.items() if int(epoch) > start)
-    recent = sum(Phase.COMMIT in on and Phase.VOID not in on for on in current)
+    current = (phases for epoch, phases in epochs.items() if int(epoch) > start)
+    recent = sum(Phase.COMMIT in phases and Phase.VOID not in phases for phases in current)
     return recent + (_snapshot_commits(ledger, epochs) or 0)
 
 
 def _snapshot_commits(ledger: Ledger, epochs: Epochs) -> int | None:
-    """How many commits the latest snapshot replaces; None if another compaction has dropped it."""
+    """How many commits the latest snapshot replaces; None if the snapshot was dropped."""
     if (snapshot := latest(Phase.SNAPSHOT, epochs)) is None:
         return 0
-    mark = ledger.partition(snapshot, Phase.SNAPSHOT).where(_IS_MARK).first()
-    return None if mark is None else int(mark["rows"])
+    event = ledger.partition(snapshot, Phase.SNAPSHOT).where(_COUNTS_COMMITS).first()
+    return None if event is None else int(event["rows"])
 
 
 def snapshot_events(ledger: Ledger, epochs: Epochs) -> DataFrame:
-    """The events of the snapshot, and one event that counts the epochs committed so far."""
-    marked = ledger.events().selectExpr("*", *_OF_OBJECT).where(_DECIDES)
-    kept = marked.withColumnsRenamed({"epoch": "of_epoch", "phase": "of_phase"})
+    """The events of a new snapshot, and one event with the number of epochs committed so far."""
+    selected = ledger.events().selectExpr("*", *_PER_OBJECT).where(_STILL_MATTERS)
+    kept = selected.withColumnsRenamed({"epoch": "of_epoch", "phase": "of_phase"})
     voids = ledger.voids().selectExpr("epoch AS of_epoch", f"'{Phase.VOID}' AS of_phase")
     committed = f"CAST({committed_epochs(ledger, epochs)} AS bigint) AS `rows`"
-    mark = ledger.spark.range(1).selectExpr(committed, f"'{Phase.SNAPSHOT}' AS of_phase")
+    count = ledger.spark.range(1).selectExpr(committed, f"'{Phase.SNAPSHOT}' AS of_phase")
     together = kept.unionByName(voids, allowMissingColumns=True)
-    return together.unionByName(mark, allowMissingColumns=True)
+    return together.unionByName(count, allowMissingColumns=True)
 
 
 def visible_epochs(ledger: Ledger, snapshot: str) -> set[str] | None:
-    """The epochs of which the snapshot has anything visible; None if another run has dropped it.
+    """The epochs of which the snapshot has commits; None if another run has dropped the snapshot.
 
-    A dropped snapshot lacks the event that counts commits. Without this check all rows would be
-    dropped, as none would seem visible.
+    The snapshot was dropped if it has no event that counts commits. Without this check no epoch
+    would seem visible, and all rows would be dropped.
     """
-    wanted = f"{_IS_MARK} OR of_phase = '{Phase.COMMIT}'"
-    kept = ledger.partition(snapshot, Phase.SNAPSHOT).where(wanted)
-    found = kept.select("of_phase", "of_epoch").distinct().collect()
-    if all(row["of_phase"] != Phase.SNAPSHOT for row in found):
+    condition = f"{_COUNTS_COMMITS} OR of_phase = '{Phase.COMMIT}'"
+    kept = ledger.partition(snapshot, Phase.SNAPSHOT).where(condition)
+    events = kept.select("of_phase", "of_epoch").distinct().collect()
+    if all(row["of_phase"] != Phase.SNAPSHOT for row in events):
         return None
-    return {row["of_epoch"] for row in found if row["of_phase"] == Phase.COMMIT}
+    return {row["of_epoch"] for row in events if row["of_phase"] == Phase.COMMIT}

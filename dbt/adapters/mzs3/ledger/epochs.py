@@ -1,4 +1,4 @@
-"""Numbers, states and order of a ledger's epochs, from their recorded phases; without Spark."""
+"""Numbers, order and states of a ledger's epochs, derived from their phases, without Spark."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Epochs = Mapping[str, set[str]]
 
 
 def next_plan(epochs: Epochs) -> str:
-    """A number for a new epoch with a plan: later than all recorded, and even; others are odd.
+    """A number for a new epoch with a plan: later than all recorded ones, and even.
 
-    A plan may be written late, after its run has lost the lock. A note with the same number would
-    then be void together with that plan.
+    Epochs without a plan have odd numbers. Otherwise a run that has lost the lock could write its
+    plan under the number of another run's note, which would become void together with the plan.
     """
     return _next(epochs, 0)
 
@@ -23,8 +23,8 @@ def next_plan(epochs: Epochs) -> str:
 def next_epoch(epochs: Epochs) -> str:
     """A number for a new epoch without a plan: later than all recorded ones, and odd.
 
-    It is the time in milliseconds: what a dead run's server still writes, under that run's number,
-    can't collide with what this run writes.
+    It is the time in milliseconds, so that no run reuses the number of a dead run, under which a
+    Spark server may still write.
     """
     return _next(epochs, 1)
 
@@ -36,7 +36,7 @@ def _next(epochs: Epochs, parity: int) -> str:
 
 
 def latest(phase: str, epochs: Epochs) -> str | None:
-    """The latest epoch with this phase on record; None if there is none."""
+    """The latest epoch that has this phase; None if no epoch has it."""
     return max((epoch for epoch, on in epochs.items() if phase in on), key=int, default=None)
 
 
@@ -50,10 +50,10 @@ def unfinished_epochs(epochs: Epochs) -> list[str]:
     """The current epochs with a plan that have neither ended nor been declared void, in order."""
 
     def is_unfinished(phases: set[str]) -> bool:
-        # Closing an epoch adds an empty commit, and the epoch's own run may still write `failed`:
-        # until the epoch is void, neither of these means that it has ended.
-        own = set() if Phase.CLOSING in phases else {Phase.COMMIT, Phase.FAILED}
-        return Phase.PLAN in phases and phases.isdisjoint({*own, Phase.VOID})
+        # While an epoch is being closed, it has an empty commit, and its own run may still write
+        # `failed`: neither of these means that the epoch has ended.
+        ends = set() if Phase.CLOSING in phases else {Phase.COMMIT, Phase.FAILED}
+        return Phase.PLAN in phases and phases.isdisjoint({*ends, Phase.VOID})
 
     return [epoch for epoch in current_epochs(epochs) if is_unfinished(epochs[epoch])]
 
@@ -62,7 +62,7 @@ def epochs_due(epochs: Epochs) -> list[str]:
     """The committed epochs whose objects wait to be tagged, moved or deleted; oldest first."""
     due = (
         epoch
-        for epoch, on in epochs.items()
-        if {Phase.DUE, Phase.COMMIT} <= on and not on & {Phase.VOID, Phase.DONE}
+        for epoch, phases in epochs.items()
+        if {Phase.DUE, Phase.COMMIT} <= phases and not phases & {Phase.VOID, Phase.DONE}
     )
     return sorted(due, key=int)

@@ -1,8 +1,8 @@
 """The events of a ledger, and the SQL that derives the state of every object from them.
 
-The views and the planning of runs share the queries. Each query takes the ledger's name, or a
-subquery in parentheses. An event may occur twice, as itself and as its copy in a snapshot, which
-must not change a query's result.
+The views and the planning of runs share the queries. A query's `ledger` is the name of the ledger,
+or a subquery in parentheses. An event may occur twice, as the original and as its copy in a
+snapshot: a query's result must be the same.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Phase:
     LISTING = "listing"
     CLOSING = "closing"
     IDLE = "idle-"
-    """Followed by a digest. Not a phase of an epoch, but a fact about the source as a whole."""
+    """A prefix, followed by a digest. Not a phase of an epoch, but a record about the source."""
 
 
 class State:
@@ -65,15 +65,15 @@ class State:
 
 
 IS_VISIBLE = "coalesce(fetched.epoch >= coalesce(hidden_before, 0), false)"
-"""SQL: whether an object has committed rows that are not hidden, from `objects_sql`'s columns."""
+"""SQL condition on columns of `objects_sql`: the object has committed rows, not hidden."""
 
-# The order of events. Within an epoch: its plan, the run's notes, and how the epoch ended.
+# SQL of an event's position: epochs in order, each with its plan, its notes, and its end.
 _POSITION = """struct(CAST(epoch AS bigint) AS epoch, CASE phase
     WHEN 'plan' THEN 0 WHEN 'note' THEN 1 WHEN 'failed' THEN 2 ELSE 3 END AS phase)"""
 
 
 def events_sql(ledger: str) -> str:
-    """A query for every event, a copy in a snapshot with the epoch and phase of its original."""
+    """A query for all events; a copy in a snapshot has the epoch and phase of its original."""
     return f"""
 SELECT object, etag, size, last_modified, state, `rows`, rejects, error, at, hides,
   coalesce(of_epoch, epoch) AS epoch, coalesce(of_phase, phase) AS phase
@@ -83,8 +83,8 @@ FROM {ledger}"""
 def valid_events_sql(ledger: str, *, has_void: bool = True) -> str:
     """A query for the events of epochs that are not void; `position` is their order.
 
-    `is_decision` is false for plans and failures, which settle nothing. Without `has_void`, no
-    epoch of `ledger` is void, and the query does not check for void epochs.
+    `is_decision` is true for notes and commits, false for plans and failures. If `has_void` is
+    false, no epoch of `ledger` may be void, as the query does not check for void epochs.
     """
     not_void = f"""AND NOT EXISTS (
   SELECT /*+ BROADCAST */ 1 FROM {ledger} AS void
@@ -100,7 +100,7 @@ WHERE phase IN ('plan', 'note', 'failed', 'commit') {not_void if has_void else "
 def objects_sql(ledger: str, *, has_void: bool = True) -> str:
     """A query that derives the state of every object from its events; `object` may be NULL.
 
-    `latest` is its latest event, `decision` the latest event that is a decision, `fetched` the
+    `latest` is the object's latest event, `decision` its latest note or commit, `fetched` the
     latest commit of its rows, `hidden_before` the epoch before which its rows are hidden.
     """
     return f"""
@@ -119,7 +119,7 @@ GROUP BY object"""
 
 
 def states_sql(ledger: str, since: str) -> str:
-    """The view's query for the latest state of every object; `since` as in `visible_rows_sql`."""
+    """The query of the view of objects' latest states; for `since`, see `visible_rows_sql`."""
     events = _since(ledger, since, "plan", "note", "failed", "commit", "void", "snapshot")
     return f"""
 SELECT object, latest.etag, latest.size, latest.last_modified, latest.state, latest.rows,
@@ -130,7 +130,7 @@ WHERE object IS NOT NULL"""
 
 def is_any_sql(state: str, states: tuple[str, ...]) -> str:
     """SQL: whether the expression `state` is one of these states; false for NULL."""
-    listed = ", ".join(f"'{one}'" for one in states)
+    listed = ", ".join(f"'{name}'" for name in states)
     return f"coalesce({state} IN ({listed}), false)"
 
 
@@ -148,20 +148,20 @@ def visible_rows_sql(
     reads no event of an epoch before `since`, which is "0" or the epoch of a snapshot.
     """
     events = events_sql(_since(ledger, since, "note", "commit", "void", "snapshot"))
-    # If a condition on partitions alone selects a table's files, Spark lists them while it plans
-    # the query, from left to right; otherwise when it runs the query. So it lists the ledger
-    # first: the commits, then the events that hide rows. `coalesce` keeps Spark from deriving such
-    # a condition for the rows, whose files must be listed after both.
+    # Spark lists a table's files while it plans the query, from left to right, if a condition on
+    # partitions alone selects them, and otherwise when it runs the query. So the ledger is listed
+    # first: the commits, then the events that hide rows. The files of rows must be listed last:
+    # `coalesce` keeps Spark from deriving a condition on their partitions.
     # Spark does not know a partitioned table's size before the query runs: without the hints it
     # would shuffle all rows of a source to join them with the few events.
     joined = [f"{rows} AS stored", f"({_committed_epochs(events)}) AS committed"]
-    of_row = "coalesce(stored.mz_epoch, '')"
+    row_epoch = "coalesce(stored.mz_epoch, '')"
     if has_transactions:
-        # Spark reads each table as of the moment it resolves the name, from left to right.
-        joined, of_row = joined[::-1], "stored.mz_epoch"
+        # Spark reads each table as of when it resolves the table's name, from left to right.
+        joined, row_epoch = joined[::-1], "stored.mz_epoch"
     return f"""
 SELECT /*+ BROADCAST(committed), BROADCAST(hiding) */ {columns} FROM {joined[0]}
-JOIN {joined[1]} ON {of_row} = committed.epoch
+JOIN {joined[1]} ON {row_epoch} = committed.epoch
 LEFT ANTI JOIN ({_hiding(events)}) AS hiding
   ON hiding.object = stored._mz_object AND hiding.epoch > CAST(stored.mz_epoch AS bigint)
   AND hiding.epoch <= committed.last_epoch
@@ -198,6 +198,6 @@ WHERE hides AND NOT is_void"""
 
 
 def _since(ledger: str, since: str, *phases: str) -> str:
-    # Epochs are compared as texts: they are times in milliseconds, all of thirteen digits.
+    # Epochs can be compared as texts: all are times in milliseconds, with thirteen digits.
     listed = ", ".join(f"'{phase}'" for phase in phases)
     return f"(SELECT * FROM {ledger} WHERE epoch >= '{since}' AND phase IN ({listed}))"

@@ -1,30 +1,30 @@
-"""The ledger: what happened to every object of a source, by epoch, in an ordinary table.
+"""The ledger of a source: an ordinary table of what happened to every object, by epoch.
 
-An epoch is one pass over new objects. Each of its phases is a partition:
+An epoch is one pass over new objects, or one run-operation. Each of its phases is a partition:
 
 - `plan`: the objects that the epoch ingests.
-- `commit` makes the epoch's rows visible, in one step, as it is one partition.
-- `failed`: the object that stopped the epoch.
-- `void`: the epoch did not end, and its objects may be planned again. The run that writes `void`
-  first adds an empty partition in place of the epoch's commit: if the epoch's own run is still
-  active, it commits nothing.
-- `closing`, without events, is added before that empty partition: if the run that closes the epoch
-  dies before `void`, the next run closes it again.
-- `note` counts once it is written, whatever happens to its epoch: objects that wait for a later
-  run or are skipped, and decisions of run-operations.
-- `snapshot`: what compaction derives from the epochs up to its own.
+- `commit`: the epoch's rows are visible. As it is one partition, all become visible in one step.
+- `failed`: the objects that stopped the epoch.
+- `void`: the epoch was given up, and its objects may be planned again. The run that writes `void`
+  first adds an empty commit to the epoch: if the epoch's own run is still active, that run can no
+  longer commit.
+- `closing`: a partition without events, added before that empty commit. It shows the next run that
+  the epoch must be closed again, if the run that closes the epoch dies before it writes `void`.
+- `note`: events that need no commit: objects that are skipped or wait for a later run, and
+  decisions of run-operations.
+- `snapshot`: what compaction derives from the epochs up to this one.
 - `due`, written before the commit: the objects are to be tagged, moved or deleted after it.
   `done`: the result for each object. `listing`: when all keys were last listed, for a source that
-  does not list them in each run. These change nothing that is visible.
+  does not list them in each run. These three change nothing that is visible.
 
-The number 0 is no epoch's: its only partition is empty, and has a name with a digest, which
-records that the source had nothing new (see `idle`).
+No epoch has the number 0. Its only partition is empty; the partition's name has a digest, which
+records that the source had nothing new (see `source/idle.py`).
 
 A run stages events in a folder that nobody reads, checks the lock, and only then adds the folder
-as a partition, in one step. If it loses the lock between the check and its commit, its plan is
-already recorded: the next holder sees the plan, and closes the commit or finds it there. Adding a
-partition is a compare-and-set: of two runs that add the same one, the second is refused, and can
-see whose files the partition has. So a commit is its own run's, or empty.
+as a partition, in one step. If it loses the lock between the check and its commit, the next holder
+reads the run's plan, and closes the epoch or finds it committed. Adding a partition is a
+compare-and-set: if two runs add the same partition, the second is refused, and can read whose
+files the partition has. So each commit is either that of the epoch's own run, or empty.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ _IDLE_EPOCH = "0"
 
 
 class Ledger:
-    """The ledger of one source, as it was when this object was created, plus what it has written.
+    """The ledger of a source as it was when this object was created, plus this object's writes.
 
-    Only the holder of the source's lock writes; without a lock the ledger is only read. If the
-    lock is lost, writing a phase that counts, or a failure, raises SourceError; other phases may
-    still be written, but are never read.
+    Pass the `lock`, which this run holds, unless the ledger is only read. Once the lock is lost,
+    writing raises SourceError. Only `write_due` and `write_done` still write, but what they write
+    is never read then; `write_idle` needs no lock.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Ledger:
         self._idle = self._epochs.pop(_IDLE_EPOCH, set())
 
     def require_lock(self, outcome: str = NOTHING_COMMITTED) -> None:
-        """Raises SourceError, which states the `outcome` of the run, if the lock is lost."""
+        """Raises SourceError with the run's `outcome` if the lock is lost."""
         if self._lock is not None:
             self._lock.require(outcome)
 
@@ -91,7 +91,7 @@ class Ledger:
         return f"{Phase.IDLE}{digest}" in self._idle
 
     def write_idle(self, digest: str) -> None:
-        """Records that the source had nothing new, and drops the earlier record of that.
+        """Records that the source had nothing new, in place of an earlier record of this kind.
 
         Needs no lock: the digest covers everything that the record depends on. Does nothing in a
         format with transactions, where the record would be an event. Raises Spark's errors, also
@@ -102,7 +102,7 @@ class Ledger:
         phase = f"{Phase.IDLE}{digest}"
         self.table.add(_IDLE_EPOCH, phase, self.table.empty_folder())
         if self._idle:
-            self.table.drop([(_IDLE_EPOCH, before) for before in sorted(self._idle)])
+            self.table.drop([(_IDLE_EPOCH, earlier) for earlier in sorted(self._idle)])
 
     def plan(self, epoch: str) -> DataFrame:
         """The objects that the epoch ingests: object, etag, size, last_modified, hides."""
@@ -130,22 +130,22 @@ class Ledger:
         return self.spark.table(self.relations.ledger).where(phase_sql(epoch, phase))
 
     def sample(self, one_in: int) -> list[str]:
-        """About one in `one_in` of the recorded objects, the same ones each time."""
+        """About one in `one_in` of the recorded objects. Each call chooses the same objects."""
         events = self.spark.sql(f"SELECT object FROM {self._valid()} WHERE object IS NOT NULL")
-        few = events.where(F.pmod(F.xxhash64("object"), F.lit(one_in)) == 0)
-        return [row["object"] for row in few.distinct().collect()]
+        sampled = events.where(F.pmod(F.xxhash64("object"), F.lit(one_in)) == 0)
+        return [row["object"] for row in sampled.distinct().collect()]
 
     def last_listing(self, listed: str) -> int | None:
-        """When the last full listing of this location and pattern began: seconds since 1970."""
+        """When the last full listing of this location and pattern began, in seconds since 1970."""
         if (epoch := latest(Phase.LISTING, self._epochs)) is None:
             return None
-        same = self.partition(epoch, Phase.LISTING).where(F.col("object") == listed)
-        found: int | None = first_row(same.agg(F.unix_timestamp(F.max("at"))))[0]
-        return found
+        listings = self.partition(epoch, Phase.LISTING).where(F.col("object") == listed)
+        began: int | None = first_row(listings.agg(F.unix_timestamp(F.max("at"))))[0]
+        return began
 
     def write_listing(self, listed: str, at: int) -> None:
-        """Records that a full listing of this location and pattern began at `at`. To be called
-        once the objects that it found are committed, or recorded as waiting."""
+        """Records that a full listing of this location and pattern began at `at`. Call this once
+        the listed objects are committed, or recorded as waiting."""
         event = self.spark.range(1).select(F.lit(listed).alias("object"))
         self._write(
             next_epoch(self._epochs),
@@ -157,7 +157,7 @@ class Ledger:
         )
 
     def write_note(self, events: DataFrame) -> None:
-        """Records events that count from now on, in a new epoch; NULL in `at` means now.
+        """Records events that need no commit, as a new epoch; NULL in `at` means now.
 
         The events have the columns of objects, `state`, and any of `rows`, `rejects`, `error`,
         `hides` and `at`.
@@ -169,16 +169,16 @@ class Ledger:
     def write_plan(self, epoch: str, objects: DataFrame, *, few: bool = False) -> None:
         """Records which objects the epoch ingests, before any of them is read.
 
-        With `few`, they fit into the driver's memory. Raises SourceError if another run has
-        planned an epoch with the same number.
+        With `few`, the objects fit into the driver's memory. Raises SourceError if another run
+        has planned an epoch with the same number.
         """
         self._write(epoch, Phase.PLAN, objects, few=few, state=F.lit(State.LISTED))
 
     def write_commit(self, epoch: str, objects: DataFrame, *, few: bool = False) -> None:
-        """Commits the epoch: from now on its rows are visible, and those they replace are not.
+        """Commits the epoch: its rows become visible, and the rows that they replace are hidden.
 
         `objects` is the plan with `rows`, `rejects`, and `error`: why an object was skipped, or
-        NULL. A skipped object replaces nothing. With `few`, they fit into the driver's memory.
+        NULL. A skipped object hides no rows. With `few`, `objects` fits into the driver's memory.
         """
         is_fetched = F.col("error").isNull()
         self._write(
@@ -224,7 +224,7 @@ class Ledger:
         self._write(epoch, Phase.DONE, objects, outcome=None)
 
     def write_snapshot(self, epoch: str, events: DataFrame) -> None:
-        """Records the events that sum up all epochs up to this one; older ones may be dropped.
+        """Records the events that sum up all epochs up to this one; older epochs may be dropped.
 
         The events have all columns of the ledger.
         """
@@ -241,14 +241,14 @@ class Ledger:
     def _valid(self) -> str:
         """A subquery for the ledger, without epochs that are void or replaced by the snapshot.
 
-        A snapshot has no events of epochs void by then; none of its epochs is declared void later.
+        A snapshot lacks the epochs that were void, and none of its epochs becomes void later.
         """
         snapshot = latest(Phase.SNAPSHOT, self._epochs)
         current = current_epochs(self._epochs)
         return self._in([e for e in current if Phase.VOID not in self._epochs[e] or e == snapshot])
 
     def _in(self, epochs: list[str]) -> str:
-        """A subquery for these epochs, by name, so that Spark lists no files of other epochs."""
+        """A subquery that names these epochs, so that Spark lists no files of other epochs."""
         snapshot = latest(Phase.SNAPSHOT, self._epochs)
         listed = ", ".join(quote_literal(epoch) for epoch in epochs if epoch != snapshot)
         condition = f"epoch IN ({listed})" if listed else "false"
@@ -257,7 +257,7 @@ class Ledger:
         return f"(SELECT * FROM {self.relations.ledger} WHERE {condition})"
 
     def _write_mark(self, epoch: str, phase: str) -> None:
-        """Adds the phase with a single event, the first of the plan."""
+        """Adds the phase with an event copied from the plan: only that there is one matters."""
         self._write(epoch, phase, self.plan(epoch).limit(1), outcome=None, state=F.lit(phase))
 
     def _write(
@@ -272,8 +272,8 @@ class Ledger:
     ) -> None:
         """Adds the phase. Columns in `given` replace those of `events`; missing columns are NULL.
 
-        Raises SourceError, which states the outcome of the run, if the lock is lost or another run
-        has added the phase. Without an `outcome` neither is an error.
+        Raises SourceError with the run's `outcome` if the lock is lost or another run has added
+        the phase. If `outcome` is None, raises it in neither case.
         """
         # Even if writing fails half way, no other epoch gets this number.
         self._epochs.setdefault(epoch, set()).add(phase)
@@ -289,8 +289,8 @@ class Ledger:
 
 def with_all_columns(events: DataFrame, given: Mapping[str, Column]) -> DataFrame:
     """The events with all columns of the ledger; those in `given` replace those of `events`."""
-    there = {name: F.col(quote_identifier(name)) for name in events.columns}
-    values = {**there, "at": F.current_timestamp(), **given}
+    present = {name: F.col(quote_identifier(name)) for name in events.columns}
+    values = {**present, "at": F.current_timestamp(), **given}
     columns = (
         values.get(name, F.lit(None)).cast(data_type).alias(name)
         for name, data_type in LEDGER_COLUMNS.items()

@@ -1,17 +1,17 @@
-"""The table of a ledger, to which a phase of an epoch is added in one step, or not at all.
+"""The table of a ledger, to which each phase of an epoch is added in one step, or not at all.
 
-In a table of Parquet files a phase is a partition. In a table of Delta Lake or Iceberg it is the
-rows that one commit has added, with the same guarantee: if two runs add the same phase of the same
-epoch, the format refuses the second run, which then reads in `written_by` whose rows are there.
-This needs no lock and no clock:
+In a table of Parquet files a phase is a partition. In a table of Delta Lake or Iceberg a phase is
+the rows that one commit of the table adds. The guarantee is the same: if two runs add the same
+phase of an epoch, the format refuses the second run, which then reads in `written_by` whose rows
+the phase has. This needs no lock and no clock:
 
-- Delta keeps the names of transactions in its log. It skips a transaction whose name is recorded,
-  and of two concurrent ones with the same name the second fails, at any isolation level.
-- Iceberg validates an overwrite of exactly that phase of that epoch: the overwrite fails if
-  anything was added there since the snapshot in which the phase was absent.
+- Delta records the names of transactions in its log. It skips a transaction with a recorded name.
+  If two concurrent transactions have the same name, the second fails, at any isolation level.
+- In Iceberg a run overwrites exactly that phase of the epoch. Iceberg refuses this if rows of the
+  phase were added after the snapshot in which the run saw none.
 
-To close an epoch, a run adds, in one step, a row of NULLs as its commit and a row that declares
-the epoch void. As the epoch is void, the first row never counts as a commit.
+To close an epoch, a run adds, in one step, a row of NULLs as the epoch's commit and a row that
+declares the epoch void. As the epoch is void, the first row never counts as a commit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dbt.adapters.mzs3.spark.sql import DELTA, quote_literal
 
 WRITTEN_BY = "written_by"
 """The column, in formats with transactions, for the name under which a row was staged."""
-_EMPTY = "nothing-"
+_EMPTY_PREFIX = "nothing-"
 
 
 class LedgerTable:
@@ -48,16 +48,16 @@ class LedgerTable:
         self._name = relations.ledger
 
     def epochs(self) -> dict[str, set[str]]:
-        """The phases of every epoch. For partitions, reads the metastore alone."""
-        found: dict[str, set[str]] = {}
+        """The phases of every epoch. If they are partitions, reads only the metastore."""
+        phases: dict[str, set[str]] = {}
         for epoch, phase in self._phases():
-            found.setdefault(epoch, set()).add(phase)
-        return found
+            phases.setdefault(epoch, set()).add(phase)
+        return phases
 
     def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
         """Writes the events to a new folder, which nobody reads yet. Returns the folder's name.
 
-        `few` events are written by the driver, if it can, in half the time of a Spark job.
+        With `few`, the driver itself writes them if it can, in half the time of a Spark job.
         """
         folder = f"events-{uuid.uuid4().hex}"
         path = self._path(epoch, folder)
@@ -73,14 +73,14 @@ class LedgerTable:
         return self._add_or_find(epoch, phase, folder) == folder
 
     def close(self, epoch: str, phase: str) -> bool:
-        """Adds the phase as one that stays empty. Returns False if it was published before."""
-        return self._add_or_find(epoch, phase, self.empty_folder()).startswith(_EMPTY)
+        """Adds the phase without events, for good. Returns False if it was published before."""
+        return self._add_or_find(epoch, phase, self.empty_folder()).startswith(_EMPTY_PREFIX)
 
     def add(self, epoch: str, phase: str, folder: str) -> None:
         """Adds the phase with the staged events. Raises if the phase exists."""
         partition = partition_sql({"epoch": epoch, "phase": phase})
-        place = quote_literal(self._path(epoch, folder))
-        self._spark.sql(f"ALTER TABLE {self._name} ADD {partition} LOCATION {place}")
+        location = quote_literal(self._path(epoch, folder))
+        self._spark.sql(f"ALTER TABLE {self._name} ADD {partition} LOCATION {location}")
 
     def folder(self, epoch: str, phase: str) -> str | None:
         """The name under which the phase was staged; None if the phase does not exist."""
@@ -91,23 +91,23 @@ class LedgerTable:
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:
         """Drops these pairs of epoch and phase with their files. Safe to repeat."""
-        named = [{"epoch": epoch, "phase": phase} for epoch, phase in partitions]
-        drop_partitions(self._spark, self._name, named)
+        values = [{"epoch": epoch, "phase": phase} for epoch, phase in partitions]
+        drop_partitions(self._spark, self._name, values)
 
     @staticmethod
     def empty_folder() -> str:
         """A name for a folder that is never created."""
-        return f"{_EMPTY}{uuid.uuid4().hex}"
+        return f"{_EMPTY_PREFIX}{uuid.uuid4().hex}"
 
     def _add_or_find(self, epoch: str, phase: str, folder: str) -> str:
-        """Adds the phase. Returns its folder: another than this one if the phase existed."""
+        """Adds the phase if it is missing. Returns its folder: another one if it existed."""
         try:
             self.add(epoch, phase, folder)
         except SPARK_FAILURES:
-            # Spark refused; or the statement took effect, and the response was lost.
-            if (there := self.folder(epoch, phase)) is None:
+            # The phase existed; or the statement succeeded, and its response was lost.
+            if (existing := self.folder(epoch, phase)) is None:
                 raise
-            return there
+            return existing
         return folder
 
     def _phases(self) -> list[tuple[str, ...]]:
@@ -122,7 +122,7 @@ class LedgerTable:
 
 
 class _LedgerTransactions(LedgerTable):
-    """A ledger in a format with transactions, where a `folder` is only a name."""
+    """A ledger in a format with transactions, where a `folder` only names staged events."""
 
     def __init__(self, spark: SparkSession, relations: SourceRelations) -> None:
         super().__init__(spark, relations)
@@ -137,16 +137,16 @@ class _LedgerTransactions(LedgerTable):
     def add(self, epoch: str, phase: str, folder: str) -> None:
         rows = self._rows(epoch, phase, folder)
         if self._is_delta:
-            named = {"txnAppId": f"{epoch}/{phase}", "txnVersion": "1"}
-            rows.writeTo(self._name).options(**named).append()
-            # Delta skips a recorded transaction without an error: see whose rows are there.
+            transaction = {"txnAppId": f"{epoch}/{phase}", "txnVersion": "1"}
+            rows.writeTo(self._name).options(**transaction).append()
+            # Delta skips a recorded transaction without an error: check whose rows exist.
             if self.folder(epoch, phase) == folder or rows.isEmpty():
                 return
         else:
-            head = f"SELECT snapshot_id FROM {self._name}.refs WHERE name = 'main'"
-            base = self._spark.sql(head).first()
+            current = f"SELECT snapshot_id FROM {self._name}.refs WHERE name = 'main'"
+            base = self._spark.sql(current).first()
             if self.folder(epoch, phase) is None:
-                # Without a snapshot, nothing can have been added before.
+                # A table without a snapshot has no rows: there is nothing to validate.
                 since = {"validate-from-snapshot-id": str(base[0])} if base else {}
                 writer = rows.writeTo(self._name).option("isolation-level", "serializable")
                 writer.options(**since).overwrite(
@@ -156,32 +156,32 @@ class _LedgerTransactions(LedgerTable):
         raise PySparkException(f"{epoch}/{phase} already exists")
 
     def folder(self, epoch: str, phase: str) -> str | None:
-        there = self._spark.table(self._name).where(phase_sql(epoch, phase)).select(WRITTEN_BY)
-        row = there.first()
+        writers = self._spark.table(self._name).where(phase_sql(epoch, phase)).select(WRITTEN_BY)
+        row = writers.first()
         return row[0] if row else None
 
     def drop(self, partitions: list[tuple[str, str]]) -> None:
-        gone = " OR ".join(f"({phase_sql(epoch, phase)})" for epoch, phase in partitions)
-        self._spark.sql(f"DELETE FROM {self._name} WHERE {gone}")
+        condition = " OR ".join(f"({phase_sql(epoch, phase)})" for epoch, phase in partitions)
+        self._spark.sql(f"DELETE FROM {self._name} WHERE {condition}")
 
     def _phases(self) -> list[tuple[str, ...]]:
         phases = self._spark.table(self._name).select("epoch", "phase").distinct()
         return [*map(tuple, phases.collect())]
 
     def _rows(self, epoch: str, phase: str, folder: str) -> DataFrame:
-        """The rows to add: the staged events, or those that close the phase."""
-        phases = F.lit(phase)
+        """The rows to add: the staged events, or for an `empty_folder` those that close it."""
+        phase_column = F.lit(phase)
         if folder in self._staged:
             events = self._staged[folder]
         else:
-            nothing = (F.lit(None).cast(of).alias(name) for name, of in LEDGER_COLUMNS.items())
-            events = self._spark.range(1).select(*nothing)
+            nulls = (F.lit(None).cast(kind).alias(name) for name, kind in LEDGER_COLUMNS.items())
+            events = self._spark.range(1).select(*nulls)
             if phase == Phase.COMMIT:
-                phases = F.explode(F.array(F.lit(phase), F.lit(Phase.VOID)))
+                phase_column = F.explode(F.array(F.lit(phase), F.lit(Phase.VOID)))
         return events.select(
             "*",
             F.lit(epoch).alias("epoch"),
-            phases.alias("phase"),
+            phase_column.alias("phase"),
             F.lit(folder).alias(WRITTEN_BY),
         )
 

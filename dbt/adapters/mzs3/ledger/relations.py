@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from dbt.adapters.mzs3.spark.sql import PARQUET, qualified_name
 
-# The metastore can't filter partitions by a column whose name starts with `_`.
+# Not `_mz_epoch`: metastores can't filter partitions by a column whose name starts with `_`.
 EPOCH_COLUMN = "mz_epoch"
 SUFFIXES = ("", "__objects", "__rejects", "__ledger", "__rows", "__lock")
 """The suffixes of the names of a source's relations."""
@@ -20,9 +20,9 @@ class SourceRelations:
     """The names of a source's relations, quoted for SQL; `shown` returns a name for messages.
 
     `file_format` is that of the tables of rows and of the ledger. In a format with transactions,
-    these tables' names end with the `generation`, which changes with each reset, and a view has
-    the name without it: whatever a run writes late, after a reset, finds no table. The table of
-    rows has its own `rows_generation` once it was created anew while the ledger stayed.
+    these tables' names end with the `generation`, which changes with each reset: what a run writes
+    late, after a reset, finds no table. Names of views have no generation. The table of rows has
+    its own `rows_generation` once it was recreated without the ledger.
     """
 
     schema: str
@@ -41,7 +41,7 @@ class SourceRelations:
         self.ledger = self.table("__ledger")
         """The table of what happened to objects, epoch by epoch."""
         self.rows = self.table("__rows")
-        """The table of rows, those of epochs that are not committed included."""
+        """The table of rows, including the rows of epochs that are not committed."""
         self.lock = self._name("__lock")
         """The table that exists while a run changes this source."""
 
@@ -87,10 +87,10 @@ class SourceRelations:
         return self._name(f"{_MARK}{token}")
 
     def marked(self, table: str) -> str | None:
-        """The token in a table's name from `mark`; None for any other table of the schema."""
+        """The token in the name of a table from `mark`; None for any other table."""
         name = re.escape(f"{self.identifier}{_MARK}") + "([0-9a-f]{32})"
-        found = re.fullmatch(name, table, re.IGNORECASE)
-        return found and found[1]
+        matched = re.fullmatch(name, table, re.IGNORECASE)
+        return matched and matched[1]
 
     def shown(self, suffix: str = "") -> str:
         """The relation's name for messages, such as `raw.orders__ledger`."""

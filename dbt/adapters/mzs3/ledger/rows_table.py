@@ -1,4 +1,4 @@
-"""The table of a source's rows by epoch, in any format; views show the rows once committed."""
+"""The table of a source's rows, by epoch, in any format; views show only committed rows."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from dbt.adapters.mzs3.spark.sql import quote_literal
 PARTITIONS_AT_ONCE = 100
 
 _ENCRYPTION = "spark.hadoop.parquet.crypto.factory.class"
-# Spark's names of compressions that Arrow names otherwise, or does not support.
+# What Arrow uses for Spark's compressions that have another name, or none, in Arrow.
 _CODECS = {"uncompressed": "none", "lz4_raw": "lz4", "lzo": "snappy"}
 
 RowsOf = Callable[..., OnBatches]
 
 
 class RowsSpec(Protocol):
-    """What tasks need to make rows; it is sent to the tasks."""
+    """What tasks need to produce rows. Spark sends it to the tasks."""
 
     @property
     def source(self) -> str:
@@ -57,7 +57,7 @@ class RowsTable:
     def rows_from(
         self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any
     ) -> DataFrame:
-        """A frame for `write`: the rows of `rows_of(spec, *more)`, which tasks make from `given`.
+        """A frame for `write`: tasks make rows of `given` by `rows_of(spec, *more)`.
 
         Raises SourceError if Spark is configured to encrypt Parquet, which tasks can't do.
         """
@@ -74,15 +74,15 @@ class RowsTable:
         return given.mapInArrow(files, FILES_DDL)
 
     def write(self, frame: DataFrame, epoch: str, *, require_lock: Callable[[], None]) -> int:
-        """Writes the frame of `rows_from` as the epoch's rows, in one step. Returns their number.
+        """Writes a frame of `rows_from` as the epoch's rows, in one step. Returns their number.
 
-        Columns of the table that the rows lack are NULL. If `require_lock` raises, nothing is
-        written, as the table may have been created anew. If Spark does not report the number of
+        Columns of the table that the rows lack are NULL. If `require_lock` raises, no rows are
+        added: another run may have recreated the table. If Spark does not report the number of
         rows, raises SparkJobError; then nothing is written to a table with partitions.
         """
-        # Not with INSERT: all INSERTs stage their files in one folder of the table, which the
-        # first one to end removes. A run that has lost the source's lock would remove another
-        # run's rows, and Spark would not notice.
+        # Not with INSERT: all INSERTs into a table stage files in the same folder, which the first
+        # INSERT to end removes. A run that has lost the source's lock would remove another run's
+        # rows, and Spark would not notice.
         counted = Observation()
         files = frame.observe(counted, F.sum("rows").alias("rows"))
         folder = self._folder(epoch)
@@ -102,24 +102,24 @@ class RowsTable:
     ) -> None:
         """Drops the rows of all epochs before `before`, except those of the epochs in `kept`."""
         written = [epoch for (epoch,) in list_partitions(self._spark, self._name)]
-        gone = [e for e in written if int(e) < int(before) and e not in kept]
-        for start in range(0, len(gone), PARTITIONS_AT_ONCE):
+        dropped = [e for e in written if int(e) < int(before) and e not in kept]
+        for start in range(0, len(dropped), PARTITIONS_AT_ONCE):
             require_lock()
-            some = gone[start : start + PARTITIONS_AT_ONCE]
-            drop_partitions(self._spark, self._name, [{EPOCH_COLUMN: epoch} for epoch in some])
+            chunk = dropped[start : start + PARTITIONS_AT_ONCE]
+            drop_partitions(self._spark, self._name, [{EPOCH_COLUMN: epoch} for epoch in chunk])
 
     def is_empty(self) -> bool:
-        """Whether no rows were ever written, or all are dropped."""
+        """Whether the table has no rows, not even of epochs that are not committed."""
         return self._spark.sql(f"SHOW PARTITIONS {self._name}").first() is None
 
     def _add_partition(self, epoch: str, folder: str) -> None:
-        located = f"{partition_sql({EPOCH_COLUMN: epoch})} LOCATION {quote_literal(folder)}"
-        self._spark.sql(f"ALTER TABLE {self._name} ADD IF NOT EXISTS {located}")
+        partition = f"{partition_sql({EPOCH_COLUMN: epoch})} LOCATION {quote_literal(folder)}"
+        self._spark.sql(f"ALTER TABLE {self._name} ADD IF NOT EXISTS {partition}")
 
     def _folder(self, epoch: str) -> str:
-        """The folder of the epoch's files; the same each time, until it is dropped."""
-        # Not named like a partition, such as `mz_epoch=7`: `MSCK REPAIR TABLE` would add a
-        # partition that is still being written, and a session that found it empty would go on
+        """The folder of the epoch's files, whose name depends only on the epoch."""
+        # Not named like a partition, such as `mz_epoch=7`: `MSCK REPAIR TABLE` would then add a
+        # folder that is still being written, and a session that finds a partition empty goes on
         # reading it as empty.
         return f"{location_of(self._spark, self._name)}/{EPOCH_COLUMN}-{epoch}"
 
@@ -147,13 +147,13 @@ class _RowTransactions(RowsTable):
     def drop_except(
         self, kept: Collection[str], before: str, *, require_lock: Callable[[], None]
     ) -> None:
-        # All epochs have the same number of digits, so they compare as texts. No file is read: a
-        # condition on partitions alone removes whole files.
-        gone = f"{EPOCH_COLUMN} < {quote_literal(before)}"
+        # All epochs have the same number of digits, so their texts have the order of the numbers.
+        # As the condition is on partitions alone, whole files are removed, and none is read.
+        where = f"{EPOCH_COLUMN} < {quote_literal(before)}"
         if kept:
-            gone += f" AND {EPOCH_COLUMN} NOT IN ({', '.join(map(quote_literal, sorted(kept)))})"
+            where += f" AND {EPOCH_COLUMN} NOT IN ({', '.join(map(quote_literal, sorted(kept)))})"
         require_lock()
-        self._spark.sql(f"DELETE FROM {self._name} WHERE {gone}")
+        self._spark.sql(f"DELETE FROM {self._name} WHERE {where}")
 
     def is_empty(self) -> bool:
         return self._spark.table(self._name).first() is None

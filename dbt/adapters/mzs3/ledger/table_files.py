@@ -1,9 +1,9 @@
-"""Rows as the Parquet files of a table, built by the tasks that read the rows.
+"""Builds the Parquet files of a table of rows in the Python tasks that produce the rows.
 
-Spark would receive rows from a worker value by value and encode them in its own process: more work
-than the rest of a task. Instead each file is passed to Spark as one value. Spark's text writer
-writes it to wherever the table is, with Spark's file systems, permissions and commit. The line
-separator is what every Parquet file ends with, so each line is a complete file.
+If tasks returned rows, Spark would receive them value by value and encode them itself, which is
+more work than the rest of a task. Instead a task returns each file as one value, which Spark's
+text writer stores, with Spark's file systems, permissions and commit protocol. The line separator
+is END, with which every Parquet file ends, so each line is a complete file.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FILES_DDL = "file binary, rows bigint"
 
 END = b"PAR1"
 
-# In Arrow's memory: a worker holds one row group there, besides the file that it is added to.
+# Of a row group, in Arrow's memory. A worker holds one row group, and the file it belongs to.
 GROUP_BYTES = 16 * 1024 * 1024
-# Spark's process holds each file about five times, for every task that it runs.
+# Of a file. For each running task, Spark's Java process holds about five copies of a file.
 FILE_BYTES = 16 * 1024 * 1024
 # A column with at least this many rows for each distinct value gets a dictionary.
 ROWS_OF_A_VALUE = 4
@@ -39,23 +39,23 @@ def table_files(
     rows_of: Callable[..., Callable[[Batches], Batches]],
     arguments: Sequence[Any],
 ) -> Callable[[Batches], Batches]:
-    """Returns a function for `mapInArrow`, which makes files of the rows of `rows_of(*arguments)`.
+    """Returns a function for `mapInArrow` that writes the rows of `rows_of(*arguments)` to files.
 
     The rows' columns are matched to the schema by position. A file ends with the row group that
-    takes it past FILE_BYTES. A task makes at least one file, without rows if need be: if a task
-    returned nothing, Spark might write a file that is not Parquet.
+    takes it past FILE_BYTES. A task returns at least one file, even without rows: if a
+    task returned nothing, Spark might write a file that is not Parquet.
     """
     read = rows_of(*arguments)
 
     def make(given: Batches) -> Batches:
         file = TableFile(schema, compression)
-        has_any = False
+        has_file = False
         for batch in read(given):
             file.add(batch)
             if file.is_full:
                 yield file.finish()
-                has_any, file = True, TableFile(schema, compression)
-        if file.rows or not has_any:
+                has_file, file = True, TableFile(schema, compression)
+        if file.rows or not has_file:
             yield file.finish()
 
     return make
@@ -69,28 +69,28 @@ class TableFile:
         self._compression = compression
         self._sink = pa.BufferOutputStream()
         self._writer: pq.ParquetWriter | None = None
-        self._held: list[pa.RecordBatch] = []
-        self._held_bytes = 0
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
         self.rows = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether the file should get no more rows."""
+        """Whether the file has reached FILE_BYTES, and should get no more rows."""
         return bool(self._sink.tell() >= FILE_BYTES)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Adds the rows of a batch."""
-        self._held.append(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
-        self._held_bytes += batch.nbytes
+        self._pending.append(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
+        self._pending_bytes += batch.nbytes
         self.rows += batch.num_rows
-        if self._held_bytes >= GROUP_BYTES:
+        if self._pending_bytes >= GROUP_BYTES:
             self._write_group()
 
     def finish(self) -> pa.RecordBatch:
         """Ends the file, and returns it as a row with the columns of FILES_DDL."""
         writer = self._write_group()
-        # Marks days before 1582 as being in the calendar of Spark 3 and later. Without the mark,
-        # Spark can be configured to convert them from an older calendar.
+        # Declares that days before 1582 are in the calendar of Spark 3 and later. Otherwise Spark
+        # may be configured to convert them from an older calendar.
         writer.add_key_value_metadata({"org.apache.spark.version": "4.0.0"})
         writer.close()
         data = self._sink.getvalue()
@@ -99,24 +99,24 @@ class TableFile:
         return pa.RecordBatch.from_arrays([file, rows], names=["file", "rows"])
 
     def _write_group(self) -> pq.ParquetWriter:
-        """Writes the held batches, if any, as a row group. Returns the file's writer."""
-        held, self._held, self._held_bytes = self._held, [], 0
-        writer = self._writer = self._writer or self._open_writer(held)
-        if held:
-            writer.write_table(pa.Table.from_batches(held), row_group_size=sys.maxsize)
+        """Writes the pending batches, if any, as a row group. Returns the file's writer."""
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        writer = self._writer = self._writer or self._open_writer(pending)
+        if pending:
+            writer.write_table(pa.Table.from_batches(pending), row_group_size=sys.maxsize)
         return writer
 
-    def _open_writer(self, held: Sequence[pa.RecordBatch]) -> pq.ParquetWriter:
+    def _open_writer(self, batches: Sequence[pa.RecordBatch]) -> pq.ParquetWriter:
         empty = pa.RecordBatch.from_pylist([], self._schema)
         return pq.ParquetWriter(
             self._sink,
             self._schema,
             compression=self._compression,
-            use_dictionary=_repetitive(max(held, key=len, default=empty)),
-            # Arrow's statistics ignore NaN, but to Spark NaN is the largest number: with them,
-            # Spark would wrongly skip row groups that contain NaN.
+            use_dictionary=_repetitive(max(batches, key=len, default=empty)),
+            # Not of floats: Arrow's statistics ignore NaN, but to Spark NaN is the largest number,
+            # so Spark would wrongly skip row groups that contain NaN.
             write_statistics=[f.name for f in self._schema if not pa.types.is_floating(f.type)],
-            store_schema=False,  # only Arrow reads it
+            store_schema=False,  # only Arrow would read the schema
             store_decimal_as_integer=True,
         )
 

@@ -1,4 +1,4 @@
-"""The views that users query, over a ledger and its rows: their SQL, and how they change."""
+"""The views of a source that users query: their SQL, and how they are created and changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OWN_VIEW = {"made_by": "dbt-mzs3"}
 # The line with a view's properties in the output of SHOW TABLE EXTENDED.
 _SHOWN_PROPERTIES = re.compile(r"^Table Properties: \[(.*)\]$", re.MULTILINE)
 
-# A problem without a raw text is no rejected record: it says why an object was skipped.
+# A problem without a raw text is not a rejected record, but why an object was skipped.
 _IS_REJECT = f"stored.{PROBLEM_COLUMN}.raw IS NOT NULL"
 _REJECTS = "stored.`_mz_object` AS object, stored.`_mz_record` AS record, " + ", ".join(
     f"stored.{PROBLEM_COLUMN}.`{name}`" for name in ("line", "byte", "raw", "column", "error")
@@ -30,7 +30,7 @@ Properties = dict[str, str]
 
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, Properties]:
-    """For each view name that is taken: the properties that the source gave the relation there."""
+    """The properties that the source has set, for each relation with the name of a view."""
     found = {name: read_properties(spark, name, _PROPERTY) for name in _suffixes(relations)}
     return {name: own for name, own in found.items() if own is not None}
 
@@ -46,16 +46,16 @@ def create_views(
 ) -> None:
     """Creates the views that are not in `existing`."""
     own = properties_sql(_PROPERTY, _OWN_VIEW)
-    for name, text in _texts(relations).items():
+    for name, text in _queries(relations).items():
         if name not in existing:
             spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
 
 
 def has_views(spark: SparkSession, relations: SourceRelations) -> bool:
     """Whether all views of the source exist."""
-    names = [f"{relations.identifier}{one}".lower() for one in _suffixes(relations).values()]
-    shown = _shown_properties(spark, relations.schema, names)
-    if all(shown.get(name) for name in names):
+    names = [f"{relations.identifier}{suffix}".lower() for suffix in _suffixes(relations).values()]
+    listed = _shown_properties(spark, relations.schema, names)
+    if all(listed.get(name) for name in names):
         return True
     # Some catalogs do not list all of their views, or not to every user.
     views = read_views(spark, relations)
@@ -65,14 +65,14 @@ def has_views(spark: SparkSession, relations: SourceRelations) -> bool:
 def show_since(spark: SparkSession, relations: SourceRelations, epoch: str) -> None:
     """Changes each view, in one step, to read no event before this epoch, which has a snapshot.
 
-    A view shows the same whatever snapshot it starts from: so a run may die between two views.
+    A view shows the same rows from any snapshot on, so some views may start at an earlier one.
     """
-    for name, text in _texts(relations, epoch).items():
+    for name, text in _queries(relations, epoch).items():
         change_view(spark, name, text, _PROPERTY, _OWN_VIEW)
 
 
 def with_prefix(prefix: str, properties: Mapping[str, str]) -> Properties:
-    """The properties whose names start with the prefix, by the name without it."""
+    """The properties whose names start with the prefix, by the name without the prefix."""
     ours = {key: value for key, value in properties.items() if key.startswith(prefix)}
     return {key.removeprefix(prefix): value for key, value in ours.items()}
 
@@ -96,16 +96,16 @@ def _shown_properties(
         rows = spark.sql(f"SHOW TABLE EXTENDED IN {quote_schema(schema)} LIKE {pattern}").collect()
     except AnalysisException:
         return {}
-    shown = {}
+    listed = {}
     for row in rows:
-        found = None if row["isTemporary"] else _SHOWN_PROPERTIES.search(row["information"])
-        pairs = found[1].split(", ") if found else []
+        line = None if row["isTemporary"] else _SHOWN_PROPERTIES.search(row["information"])
+        pairs = line[1].split(", ") if line else []
         properties = dict(pair.partition("=")[::2] for pair in pairs)
-        shown[row["tableName"].lower()] = with_prefix(_PROPERTY, properties)
-    return shown
+        listed[row["tableName"].lower()] = with_prefix(_PROPERTY, properties)
+    return listed
 
 
-def _texts(relations: SourceRelations, since: str = "0") -> dict[str, str]:
+def _queries(relations: SourceRelations, since: str = "0") -> dict[str, str]:
     """The SQL query of each view; none reads an event of an epoch before `since`."""
     ledger, rows, transacts = relations.ledger, relations.rows, relations.has_transactions
     committed = f"stored.* EXCEPT ({EPOCH_COLUMN}, {PROBLEM_COLUMN})"
