@@ -1,4 +1,4 @@
-"""Arrow arrays from and to raw bytes, and from texts; offsets of lists; bits of floats."""
+"""Helpers for Arrow arrays: raw bytes, casts of texts, offsets of lists, bits of floats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def raw_bytes(values: pa.Array, width: int) -> pa.Buffer:
 
 
 def from_raw(data_type: pa.DataType, data: pa.Buffer, length: int) -> pa.Array:
-    """An array of a type of fixed width, without NULLs, of these bytes."""
+    """An array of `length` values, without NULLs, of a fixed-width type, from their bytes."""
     return pa.Array.from_buffers(data_type, length, [None, data])
 
 
@@ -51,17 +51,17 @@ def cast_by_pattern(
 ) -> pa.Array:
     """The texts as values of `kind`; NULL stays NULL.
 
-    `cast` converts all texts that match the pattern, at once. `read` converts each other distinct
-    text, to the value or to the number for a date or timestamp. Raises ValueError.
+    `cast` converts, in one call, all texts that match `usual_regex`. `read` converts each other
+    distinct text: to a value, or for a date or timestamp to its number. Raises ValueError.
     """
     usual = pc.match_substring_regex(text, usual_regex)
     values = cast(pc.if_else(usual, text, pa.scalar(None, pa.string())))
     rare = pc.unique(pc.filter(text, pc.invert(usual)))
     try:
-        found = pa.array([read(value, kind) for value in rare.to_pylist()], kind)
+        rare_values = pa.array([read(value, kind) for value in rare.to_pylist()], kind)
     except OverflowError as exc:
         raise ValueError("a value out of the type's range") from exc
-    return pc.coalesce(values, found.take(pc.index_in(text, value_set=rare)))
+    return pc.coalesce(values, rare_values.take(pc.index_in(text, value_set=rare)))
 
 
 def data_of(values: pa.Array) -> pa.Buffer:
@@ -89,7 +89,7 @@ def big_endian(numbers: pa.Array) -> pa.Array:
 
 
 def from_big_endian(values: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """The numbers, of this type, in `big_endian` form. Raises ValueError for another width."""
+    """The inverse of `big_endian`. Raises ValueError for values of another width."""
     return byte_swapped(fixed_width(values, data_type.bit_width // 8).view(data_type))
 
 
@@ -122,9 +122,9 @@ def is_list(data_type: pa.DataType) -> bool:
 
 
 def list_offsets(lists: pa.Array) -> pa.Array:
-    """The n + 1 offsets of lists in the result of `flatten`, NULL for a NULL list.
+    """The n + 1 offsets of n lists in their `flatten()`, with NULL for a NULL list.
 
-    The `from_arrays` functions of lists and maps accept these.
+    The `from_arrays` functions of lists and maps accept these offsets.
     """
     ends = list_ends(lists)
     starts = pc.if_else(lists.is_valid(), ends.slice(0, len(lists)), pa.scalar(None, pa.int32()))
@@ -132,15 +132,15 @@ def list_offsets(lists: pa.Array) -> pa.Array:
 
 
 def list_ends(lists: pa.Array) -> pa.Array:
-    """The n + 1 offsets of lists in the result of `flatten`, without NULLs."""
+    """The n + 1 offsets of n lists in their `flatten()`, without NULLs."""
     lengths = pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int32()), 0)
     return running_total(lengths)
 
 
 def running_total(lengths: pa.Array) -> pa.Array:
-    """The n + 1 offsets of values with these lengths, in the lengths' type.
+    """The n + 1 offsets of n concatenated values with these lengths, in the lengths' type.
 
-    Raises ArrowInvalid if the type is too small.
+    Raises ArrowInvalid if an offset is too large for the type.
     """
     zero = pa.array([0], lengths.type)
     return pa.concat_arrays([zero, pc.cumulative_sum_checked(lengths)])
@@ -153,7 +153,7 @@ def empty_records(mask: pa.Array) -> pa.Array:
 
 
 def with_one_nan(values: pa.Array) -> pa.Array:
-    """The values with the same bits for every NaN, which otherwise depend on the processor."""
+    """The values with the same bits for every NaN: otherwise these depend on the processor."""
     are_nan = pc.is_nan(values)
     if not pc.any(are_nan).as_py():
         return values
@@ -161,9 +161,9 @@ def with_one_nan(values: pa.Array) -> pa.Array:
 
 
 def float_bits(values: pa.Array) -> pa.Array:
-    """The values, with integers of the same bits in place of floats, even in lists and structs.
+    """The values with floats, even in lists and structs, replaced by integers of the same bits.
 
-    So all NaNs are equal, and zeros of different signs are not.
+    Thus all NaNs are equal, and 0.0 and -0.0 differ.
     """
     data_type = values.type
     if not _has_floats(data_type):

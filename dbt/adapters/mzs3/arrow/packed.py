@@ -16,17 +16,17 @@ from dbt.adapters.mzs3.types.table import TYPES
 
 BITS = {row.sent: row.bits for row in TYPES if row.bits}
 """The types that are sent as bits of a `bigint`, and how many bits their values take."""
-LANE_BITS = 63  # without the sign
+LANE_BITS = 63  # of a `bigint`, without the sign
 MAX_DOUBLE_DIGITS = 15
 """Different decimals of one type with at most this many digits are different as `double`."""
 
 
 @dataclass(frozen=True)
 class PackedColumn:
-    """Which of the sent columns contains a column's values, and in which form.
+    """Where a column's values are: in the sent column with the index `sent`.
 
-    Without a `data_type`, unchanged. A decimal is sent as `double`. Another type is sent as bits
-    of a `bigint`: at `shift` one that is 1 unless the value is NULL, then the value's.
+    Without a `data_type`, they are unchanged. Decimals are sent as `double`, other types as bits
+    of a `bigint`: the bit at `shift` is 0 for NULL, else 1; the value's bits are above it.
     """
 
     sent: int
@@ -34,7 +34,7 @@ class PackedColumn:
     shift: int = 0
 
     def values(self, sent: Sequence[pa.Array]) -> pa.Array:
-        """The column's values, exactly as they were packed."""
+        """The column's values, exactly as they were before packing."""
         values = sent[self.sent]
         if self.data_type is None:
             return values
@@ -53,23 +53,23 @@ def unpacked(
 
 
 def _decimals(values: pa.Array, data_type: pa.Decimal128Type) -> pa.Array:
-    # The product is at most 10 ** 15, and less than a quarter off.
+    # The product is at most 10 ** 15, and its error below 1/4, so rounding is exact.
     digits = pc.round(pc.multiply(values, float(10**data_type.scale)))
     whole = pc.cast(pc.cast(digits, pa.int64()), pa.decimal128(19, 0))
     return pa.Array.from_buffers(data_type, len(whole), whole.buffers(), whole.null_count)
 
 
 def _from_bits(lane: pa.Array, data_type: pa.DataType, shift: int) -> pa.Array:
-    known, values = _bit(lane, shift), _bit(lane, shift + 1)
+    are_valid, values = _bit(lane, shift), _bit(lane, shift + 1)
     if data_type != pa.bool_():
         unused = 64 - BITS[data_type]
         # Shifting to the left end and back extends the sign to all higher bits.
         bits = pc.shift_right(pc.shift_left(lane, unused - shift - 1), unused)
         integers = pa.int32() if data_type == pa.date32() else data_type
         values = pc.cast(bits, integers).view(data_type)
-    if pc.all(known, min_count=0).as_py():
+    if pc.all(are_valid, min_count=0).as_py():
         return values
-    return pc.if_else(known, values, pa.scalar(None, data_type))
+    return pc.if_else(are_valid, values, pa.scalar(None, data_type))
 
 
 def _bit(lane: pa.Array, place: int) -> pa.Array:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pyarrow.parquet as pq
 
-# A batch has this many rows, or fewer if this many bytes are reached before.
+# The most rows of a batch, and about the most bytes.
 BATCH_ROWS = 8 * 1024
 BATCH_BYTES = 8 * 1024 * 1024
 
@@ -22,9 +22,9 @@ class RandomAccessFile(io.RawIOBase):
     """An object of `size` bytes as a file; `fetch(start, end)` returns a range of the object.
 
     Each request is for at least `window` bytes, which are kept until the next request. The last
-    `tail` bytes are fetched in one request and kept for good. `fetched` counts the bytes.
-    `failure` is the first exception of `fetch`, which the reader of the file may have replaced by
-    its own.
+    `tail` bytes are fetched in one request and kept for good. `fetched` counts the fetched bytes.
+    `failure` is the first exception of `fetch`: the reader of the file may have raised another
+    exception in its place.
     """
 
     def __init__(
@@ -32,17 +32,17 @@ class RandomAccessFile(io.RawIOBase):
     ) -> None:
         super().__init__()
         self._size = size
-        self._get = fetch
+        self._fetch_range = fetch
         self._window = window
         self._tail_start = max(0, size - tail)
         self._tail: bytes | None = None
         self._position = 0
-        self._start, self._held = 0, b""
+        self._kept_start, self._kept = 0, b""
         self.fetched = 0
         self.failure: Exception | None = None
 
     def readable(self) -> bool:
-        """True."""
+        """Always true."""
         return True
 
     seekable = readable
@@ -74,17 +74,17 @@ class RandomAccessFile(io.RawIOBase):
     def _part(self, start: int, end: int) -> bytes:
         if not self._window:
             return self._fetch(start, end)
-        if not (self._start <= start and end <= self._start + len(self._held)):
+        if not (self._kept_start <= start and end <= self._kept_start + len(self._kept)):
             last = min(self._size, max(end, start + self._window))
-            # The end of an object is read backwards: the bytes before it are requested next.
+            # The end of an object is read backwards: the window also has bytes before `start`.
             first = max(0, min(start, last - self._window))
-            self._held = b""  # never two of them in memory
-            self._start, self._held = first, self._fetch(first, last)
-        return self._held[start - self._start : end - self._start]
+            self._kept = b""  # never two windows in memory
+            self._kept_start, self._kept = first, self._fetch(first, last)
+        return self._kept[start - self._kept_start : end - self._kept_start]
 
     def _fetch(self, start: int, end: int) -> bytes:
         try:
-            data = self._get(start, end)
+            data = self._fetch_range(start, end)
         except Exception as exc:
             self.failure = self.failure or exc
             raise

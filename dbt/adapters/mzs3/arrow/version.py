@@ -7,7 +7,7 @@ import pyarrow as pa
 from dbt.adapters.mzs3.errors import ExecutorError
 
 OLDEST = 24
-"""The oldest version of pyarrow whose values are right: earlier ones read 96-bit timestamps of far
+"""The oldest pyarrow that reads all values right: earlier versions read 96-bit timestamps of far
 years wrongly, and lose the types of keys and values of maps in Parquet."""
 
 

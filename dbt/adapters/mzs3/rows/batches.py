@@ -1,8 +1,8 @@
 """The size of the batches of rows that Spark sends to Python.
 
 To limit a batch in bytes, Spark measures all of its columns after every row, which takes longer
-than sending them. For narrow rows, a limit on their number is enough. The query itself checks,
-before the shuffle and thus before any row is sent, that rows are narrow.
+than sending the batch. If all rows are narrow, a limit on the number of rows is enough. The query
+itself checks this before the shuffle, and thus before any row is sent.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _ROWS = 4096
 _MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _NOT_MEASURED = str(2**31 - 1)  # the only value with which Spark does not measure
 _VARIABLE = (T.StringType, T.CharType, T.VarcharType, T.BinaryType)
-_COLUMN_BYTES = 16  # the most bytes of a fixed-width value, or of another value's offset
+_COLUMN_BYTES = 16  # the most bytes of a fixed-width value, or of a variable-width value's offset
 
 RestartReason = Literal["wide rows", "equal hashes", "rows computed anew"]
 _NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
 def only_if_narrow(value: str, schema: T.StructType) -> str:
-    """SQL that returns `value`, but for a wide row fails the job with an ExecutorError, WIDE_ROW.
+    """SQL that returns `value`, or for a wide row fails the job with an ExecutorError, WIDE_ROW.
 
     The columns have names that need no quotes.
     """
@@ -44,19 +44,19 @@ def only_if_narrow(value: str, schema: T.StructType) -> str:
     widths = [f"{_COLUMN_BYTES * len(schema.fields)}L"]
     widths += [f"coalesce(octet_length({text}), 0)" for text in texts]
     error = ExecutorError(f"a row has more than {WIDEST} bytes; the export begins again", WIDE_ROW)
-    raised = f"raise_error({quote_literal(str(error))})"
-    return f"if({' + '.join(widths)} > {WIDEST}, {raised}, {value})"
+    failure = f"raise_error({quote_literal(str(error))})"
+    return f"if({' + '.join(widths)} > {WIDEST}, {failure}, {value})"
 
 
 @contextlib.contextmanager
 def unmeasured_batches(spark: SparkSession) -> Iterator[None]:
-    """Inside the block, Spark sends batches of at most _ROWS rows to Python without measuring.
+    """In this context, Spark sends Python batches of at most _ROWS rows, without measuring bytes.
 
-    A lower limit in the session stays, as do settings that can't be changed.
+    A lower limit of the session stays in force, as do settings that can't be changed.
     """
     rows = int(spark.conf.get(_MAX_ROWS, None) or 0)
-    fewer = str(min(rows, _ROWS) if rows > 0 else _ROWS)
-    with settings(spark, {_MAX_ROWS: fewer, _MAX_BYTES: _NOT_MEASURED}):
+    limit = str(min(rows, _ROWS) if rows > 0 else _ROWS)
+    with settings(spark, {_MAX_ROWS: limit, _MAX_BYTES: _NOT_MEASURED}):
         yield
 
 
@@ -68,7 +68,7 @@ class Assumptions:
     distinct_hashes: bool = False
 
     def without(self, reason: RestartReason) -> Assumptions:
-        """The assumptions for another attempt, after one was given up for this reason."""
+        """The assumptions for the next attempt, after this reason has ended the last one."""
         return Assumptions(
             narrow_rows=self.narrow_rows and reason != "wide rows",
             distinct_hashes=self.distinct_hashes and reason != "equal hashes",
@@ -81,7 +81,7 @@ NO_ASSUMPTIONS = Assumptions()
 def assumptions_for(schema: T.StructType, partition_by: Sequence[int]) -> Assumptions:
     """All assumptions that are possible for rows of this schema.
 
-    None for nested values: their width is expensive to compute, and `[[1, 2], []]` and
+    Nested values allow no assumption: their width is expensive to compute, and `[[1, 2], []]` and
     `[[1], [2]]` have the same hash. With `partition_by`, rows are not sorted by hash alone.
     """
     if any(isinstance(column.dataType, _NESTED) for column in schema.fields):

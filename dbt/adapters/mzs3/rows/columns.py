@@ -27,11 +27,11 @@ from dbt.adapters.mzs3.spark.sql import field_sql, message_name, text_sql
 from dbt.adapters.mzs3.types.calendar import DAY
 from dbt.adapters.mzs3.types.table import row_of, type_named
 
-# Conditions for a type that only Spark supports: from PySpark, and from a Spark Connect server.
+# Error conditions for types that PySpark lacks: of PySpark, and of a Spark Connect server.
 _NO_TYPE = ("CANNOT_PARSE_DATATYPE", "UNSUPPORTED_OPERATION")
 _PRECISE = re.compile(r"\btimestamp(?:_ntz|_ltz)?\([7-9]\)")
 INTERVALS = (T.YearMonthIntervalType, T.DayTimeIntervalType, T.CalendarIntervalType)
-_SECONDS = "decimal(19, 6)"  # holds any bigint of microseconds
+_SECONDS = "decimal(19, 6)"  # holds the seconds of any bigint of microseconds
 _LOGICAL: Mapping[str, Kind] = {
     "array": "list",
     "struct": "struct",
@@ -46,22 +46,22 @@ _VARIANT_OPTIONS = "map('timeZone', 'UTC')"
 
 
 def interval_parts(value: str, kind: T.DataType) -> str:
-    """SQL of the exact `struct<months int, days int, micros bigint>` for one of INTERVALS."""
+    """SQL that converts one of INTERVALS to `struct<months int, days int, micros bigint>`."""
     if isinstance(kind, T.YearMonthIntervalType):
         return _parts(value, f"cast({value} AS interval month)", "0", "0")
     if isinstance(kind, T.DayTimeIntervalType):
         micros = _micros(f"cast(cast({value} AS interval second) AS {_SECONDS})")
         if kind.startField != T.DayTimeIntervalType.DAY:
             return _parts(value, "0", "0", micros)
-        # A day of this type is 24 hours; PostgreSQL writes the same literal in days too.
+        # A day of this type has 24 hours; PostgreSQL too keeps the days of such a literal.
         return _parts(value, "0", f"extract(DAY FROM {value})", f"{micros} % {DAY}L")
     return _calendar_parts(value)
 
 
 def _calendar_parts(value: str) -> str:
-    """Parses the value's text: `1 years -2 months 3 days 30 hours -4 minutes -5.678 seconds`.
+    """SQL that parses texts: `1 years -2 months 3 days 30 hours -4 minutes -5.678 seconds`.
 
-    The text lacks parts that are zero. Only the text distinguishes 24 hours from a day.
+    Parts that are zero are missing. Only the text distinguishes 24 hours from a day.
     """
 
     def part(unit: str, sql_type: str = "bigint") -> str:
@@ -87,7 +87,7 @@ def _parts(value: str, months: str, days: str, micros: str) -> str:
 @dataclass(frozen=True)
 class NestedTransform:
     """Applies `make` to values of the types for which `concerns` is true, also inside arrays and
-    structs. Values are SQL; a value without such types stays as it is.
+    structs. Values are SQL expressions; a value without these types stays unchanged.
     """
 
     concerns: Callable[[T.DataType], bool]
@@ -134,14 +134,14 @@ def _unless_null(value: str, then: str) -> str:
 def order_keys(schema: T.StructType) -> list[str]:
     """Sort keys for `canonical_columns`: rows with equal keys are identical in a file.
 
-    As -0.0 and 0.0 are equal for Spark, floats have a second key that distinguishes them. The
+    As -0.0 and 0.0 are equal for Spark, the keys of floats also contain the sign of zero. The
     columns have names that need no quotes.
     """
     return [SIGNED.of(field.name, field.dataType) for field in schema.fields]
 
 
 def _with_sign(value: str, kind: T.DataType) -> str:
-    # Only the text of a zero shows its sign; the cast runs only for zeros.
+    # The text shows the sign of a zero. Only zeros are cast to text.
     negative_zero = f"{value} = 0 AND startswith(cast({value} AS string), '-')"
     return _struct({"value": value, "is_negative_zero": negative_zero})
 
@@ -150,7 +150,7 @@ SIGNED = NestedTransform(lambda kind: isinstance(kind, (T.FloatType, T.DoubleTyp
 
 
 def queried_rows(spark: SparkSession, node: str, query: str) -> DataFrame:
-    """The query's rows, not computed yet.
+    """The query's rows, which Spark has analysed but not computed.
 
     Raises ConfigError with all columns of types that Spark supports and PySpark does not, and
     SparkJobError for any other problem of the query.
@@ -166,7 +166,7 @@ def queried_rows(spark: SparkSession, node: str, query: str) -> DataFrame:
 
 
 def _precise_timestamps(spark: SparkSession, query: str, failure: Exception) -> list[str]:
-    """The problems of timestamps with more than six digits, if the query failed for them."""
+    """The problems of timestamps with more than six digits, if these made the query fail."""
     if not isinstance(failure, PySparkException) or failure.getCondition() not in _NO_TYPE:
         return []
     try:
@@ -183,12 +183,12 @@ def _precise_timestamps(spark: SparkSession, query: str, failure: Exception) -> 
 
 
 def exported_columns(schema: T.StructType) -> tuple[ExportedColumn, ...]:
-    """The columns of a query, which has no problems, in the form for workers."""
+    """The columns of a query without `column_problems`, in the form for workers."""
     return tuple(ExportedColumn(f.name, _logical_type(f.dataType)) for f in schema.fields)
 
 
 def column_problems(schema: T.StructType, file_format: ExportFormat | None = None) -> list[str]:
-    """All problems of columns that can't be exported, at all or in this format."""
+    """All problems of columns that can't be exported, either in general or in this format."""
     if not schema.fields:
         return ["the query has no columns"]
     parts = [
@@ -256,10 +256,10 @@ def _nested_types(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType
 
 
 def _problems(path: str, kind: T.DataType) -> Iterator[str]:
-    """What is wrong with the type itself, apart from the types inside."""
+    """The problems of the type itself, without those of the types inside it."""
     if isinstance(kind, T.StructType):
-        # Namesakes are valid in a query, but not in a table; Arrow refuses them, and Spark's paths
-        # can't distinguish fields that differ only in case.
+        # Fields of one name are valid in a query, but not in a table; Arrow refuses them, and
+        # Spark's paths can't distinguish fields that differ only in case.
         names = kind.fieldNames()
         for first, place in namesakes(names):
             both = namesakes_text(names[first], names[place], "fields")

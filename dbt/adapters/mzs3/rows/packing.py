@@ -1,4 +1,4 @@
-"""Packs narrow columns for sending; `arrow.packed` unpacks them in workers, SQL in Spark."""
+"""SQL that packs narrow columns to send them, and unpacks them; workers use `arrow.packed`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dbt.adapters.mzs3.types.table import row_of
 
 
 def packed_columns(schema: T.StructType) -> tuple[list[str], tuple[PackedColumn, ...]]:
-    """SQL of the columns to send, and the location of each of the schema's columns in them.
+    """SQL of the columns to send, and where in them each column of the schema is.
 
-    Narrow columns share a `bigint`, as many as fit; decimals that a `double` can represent are
-    sent as `double`. The columns have names that need no quotes.
+    Several narrow columns share a `bigint`. Decimals that a `double` can represent are sent as
+    `double`. The columns have names that need no quotes.
     """
     sent: list[str] = []
     columns: dict[str, PackedColumn] = {}
@@ -50,7 +50,7 @@ def _unpacked(name: str, kind: T.DataType, column: PackedColumn) -> str:
     if stored not in BITS:
         return f"cast({name} as {kind.simpleString()})"
     lane, width = f"b{column.sent}", BITS[stored]
-    # Shifts the value to the left end and back, which extends its sign.
+    # Shifting to the left end and back extends the value's sign to all higher bits.
     value = f"shiftright(shiftleft({lane}, {63 - column.shift - width}), {64 - width})"
     if stored == pa.bool_():
         value = f"{value} <> 0"
@@ -62,7 +62,7 @@ def _unpacked(name: str, kind: T.DataType, column: PackedColumn) -> str:
 
 
 def _lanes(schema: T.StructType) -> list[dict[str, tuple[pa.DataType, int]]]:
-    """The groups of two or more columns that share a `bigint`, with their types and first bits."""
+    """Groups of columns that share a `bigint`: each column's sent type and first bit, by name."""
     rows = ((field.name, row_of(field.dataType.typeName())) for field in schema.fields)
     narrow = [(name, row.sent) for name, row in rows if row.bits]
     lanes: list[dict[str, tuple[pa.DataType, int]]] = []

@@ -26,7 +26,7 @@ def in_parts(
     partition_by: Sequence[int] = (),
     assumed: Assumptions = NO_ASSUMPTIONS,
 ) -> DataFrame:
-    """Rows in `canonical_columns`, hashed into `parts` partitions, each with a total order.
+    """Hashes rows in `canonical_columns` into `parts` partitions, and sorts each partition.
 
     The part is the first column; the data columns follow. Part and order depend only on the rows,
     not on the cluster, a task attempt, or how Spark splits its input. Rows are sorted by hash
@@ -37,8 +37,8 @@ def in_parts(
     one file, and a large one is written in parallel.
 
     Assumptions make this faster. If rows are assumed to be narrow, a wide row fails the job before
-    the shuffle. If hashes are assumed to be distinct, rows are sorted only by hash, which is the
-    second column for workers to check that; the other columns are `packed_columns`.
+    the shuffle. If hashes are assumed to be distinct, rows are sorted only by hash. The hash is
+    then the second column, so that workers can check this; `packed_columns` follow.
     """
     schema = rows.schema
     names = schema.fieldNames()
@@ -52,13 +52,13 @@ def in_parts(
     if assumed.narrow_rows:
         part = only_if_narrow(part, schema)
     sent = packed_columns(schema)[0] if assumed.distinct_hashes else names
-    spread = hashed.selectExpr(f"{part} as {PART_COLUMN}", HASH_COLUMN, *sent)
-    # Each partition has one part, so the part need not be a sort key.
-    apart = spread.repartitionById(parts, F.col(PART_COLUMN))
+    numbered = hashed.selectExpr(f"{part} as {PART_COLUMN}", HASH_COLUMN, *sent)
+    # Each partition is one part, so the part need not be a sort key.
+    placed = numbered.repartitionById(parts, F.col(PART_COLUMN))
     if assumed.distinct_hashes:
-        return apart.sortWithinPartitions(HASH_COLUMN)  # Spark sorts by one integer in linear time
+        return placed.sortWithinPartitions(HASH_COLUMN)  # in linear time, by one integer
     keys = map(F.expr, order_keys(schema))
-    return apart.sortWithinPartitions(*folder, HASH_COLUMN, *keys).select(PART_COLUMN, *names)
+    return placed.sortWithinPartitions(*folder, HASH_COLUMN, *keys).select(PART_COLUMN, *names)
 
 
 def row_hash(schema: T.StructType) -> str:
@@ -70,7 +70,7 @@ def row_hash(schema: T.StructType) -> str:
 
 def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
     """Adds the first part of each row's folder, and the folder's number of parts."""
-    # Without other columns, as Spark can't group rows with a column of type TIME.
+    # Selects no other columns, as Spark can't group rows with a column of type TIME.
     counted = rows.select(*folder).groupBy(*folder).agg(F.count(F.lit(1)).alias("_mz_rows"))
     total = F.sum("_mz_rows").over(Window.partitionBy())
     share = F.ceil(F.col("_mz_rows") * F.lit(parts) / total).cast("int")
@@ -82,7 +82,7 @@ def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
     return rows.join(spreads, match, "left").select(
         *rows.columns,
         F.pmod(F.xxhash64(*folder), F.lit(parts)).alias(_FIRST),
-        # One part for a folder without a count: a query may return other rows each time.
+        # One part for a folder that was not counted: a query may return other rows each time.
         F.coalesce(F.col("_mz_share"), F.lit(1)).alias(_SPREAD),
     )
 
@@ -90,7 +90,7 @@ def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
 def is_ordered(spark: SparkSession, query: str) -> bool:
     """Whether the query has an ORDER BY at its top, without a LIMIT."""
     if not re.search(r"\border\b", query, re.IGNORECASE):
-        return False  # without EXPLAIN, which takes a while
+        return False  # saves the EXPLAIN, which is slow
     [plan] = spark.sql(f"EXPLAIN EXTENDED {query}").collect()
     parsed = str(plan[0]).split("== Analyzed Logical Plan ==")[0].splitlines()[1:]
     top = [line.lstrip("'") for line in parsed if not line.startswith((" ", ":", "+"))]

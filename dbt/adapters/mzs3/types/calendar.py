@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-SECOND = 1_000_000  # in microseconds, like the next two
+SECOND = 1_000_000  # in microseconds, as are HOUR and DAY
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR
 MONTHS_IN_A_YEAR = 12
@@ -12,14 +12,14 @@ MONTHS_IN_A_YEAR = 12
 FIRST_DAY = -719_162
 """0001-01-01, in days since 1970-01-01."""
 LAST_DAY = 2_932_896
-"""9999-12-31. pyarrow writes days after it, or before `FIRST_DAY`, wrongly."""
+"""9999-12-31. pyarrow writes later days, and days before `FIRST_DAY`, wrongly."""
 
-# The calendar repeats after this many years, which have this many days.
+# The calendar repeats after CYCLE_YEARS, which have CYCLE_DAYS.
 CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01, for any year; year 0 is 1 BC. Raises ValueError for no real date."""
-    # Python supports only the years 1 to 9999.
+    """Days since 1970-01-01, for any year; year 0 is 1 BC. Raises ValueError if there is no such day."""
+    # Python's dates have only the years 1 to 9999, so it gets a year of the first cycle.
     cycles, in_cycle = divmod(year - 1, CYCLE_YEARS)
     return cycles * CYCLE_DAYS + FIRST_DAY + dt.date(in_cycle + 1, month, day).toordinal() - 1

@@ -13,15 +13,15 @@ MAX_DIGITS = 38
 
 @dataclass(frozen=True)
 class SparkType:
-    """A row of the table.
+    """A row of the table: a type of Spark's, `name`, whose other names are `spellings`.
 
-    `materialize` is the type's name in Materialize, which is PostgreSQL's, and in the extension
-    names of Parquet files; `redshift` its name in manifests. `sent` is the Arrow type that Spark
-    sends to workers, `in_files` that in files of Materialize's form: None if it depends on
-    parameters or inner types, or if rows are rewritten before they are sent.
+    `materialize` is the type's name in Materialize and PostgreSQL, and in the extension names of
+    Parquet files; `redshift` is its name in manifests. `sent` is the Arrow type in which
+    Spark sends values to workers, `in_files` the one in files of Materialize's form. They are None
+    if they depend on parameters or inner types, or if values are converted before they are sent.
 
-    `bits` of a `bigint` hold a value, 0 for types that are not packed. `is_declared`: sources'
-    columns can have the type. `names_folders`: each value has one text, which can name a folder.
+    A packed value takes `bits`, 0 for types that are not packed. `is_declared`: sources' columns
+    can have the type. `names_folders`: each value has one text, which can name a folder.
     """
 
     name: str
@@ -36,7 +36,7 @@ class SparkType:
 
     @property
     def shard(self) -> str:
-        """The type's name in shards, which have integers of one byte; Materialize has none."""
+        """The type's name in shards, which have one-byte integers, while Materialize has none."""
         return "tinyint" if self.name == "tinyint" else self.materialize
 
 
@@ -84,7 +84,7 @@ TYPES = (
     SparkType("struct", "record", _VARYING),
 )
 OF_PYTHON = {"str": "string", "int": "bigint", "float": "double"}
-"""The column types for types of dataclass fields."""
+"""Names of column types, by the name of a dataclass field's type in Python."""
 
 _BY_NAME = {name: row for row in TYPES for name in (row.name, *row.spellings)}
 _BY_SENT = {row.sent: row for row in reversed(TYPES) if row.sent is not None}
@@ -98,7 +98,7 @@ def type_named(name: str) -> SparkType | None:
 
 
 def row_of(name: str) -> SparkType:
-    """The row of a type that must be in the table, by its name. Raises KeyError."""
+    """The row of a type by its name. Raises KeyError if the table lacks the type."""
     return _BY_NAME[name]
 
 
@@ -114,7 +114,7 @@ def type_sent_as(kind: pa.DataType) -> SparkType | None:
 
 
 def sql_of(kind: pa.DataType) -> str:
-    """The type's name in SQL, with one meaning whatever `spark.sql.timestampType` is."""
+    """The type's name in SQL; its meaning does not depend on `spark.sql.timestampType`."""
     row = type_sent_as(kind)
     assert row is not None, kind
     return "timestamp_ltz" if row.name == "timestamp" else row.name
@@ -127,7 +127,7 @@ def decimal_parameters(text: str) -> tuple[int, int] | None:
 
 
 def arrow_type(data_type: str) -> pa.DataType:
-    """The Arrow type in which Spark sends a type in DDL that is not nested."""
+    """The Arrow type in which Spark sends values of a type in DDL, which is not nested."""
     parameters = decimal_parameters(data_type)
     return pa.decimal128(*parameters) if parameters else _BY_NAME[data_type].sent
 
