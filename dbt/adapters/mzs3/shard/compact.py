@@ -37,7 +37,7 @@ from dbt.adapters.mzs3.text import moment_text
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """Merges the batches `old` into one, with the columns of `schema`, sorted by `sort_by`."""
+    """A plan to merge the batches `old` into one, with `schema`, sorted by `sort_by`."""
 
     old: tuple[ShardBatch, ...]
     schema: Schema
@@ -57,8 +57,8 @@ class CompactionPlan:
     @property
     def most_rows(self) -> int:
         """An upper bound for the number of changes in the new batch."""
-        there = sum(batch.additions - batch.retractions for batch in self.old)
-        return min(there, self.rows)
+        remaining = sum(batch.additions - batch.retractions for batch in self.old)
+        return min(remaining, self.rows)
 
 
 def compaction_plan(state: ShardState, request: CompactionRequest) -> CompactionPlan | None:
@@ -73,12 +73,12 @@ def compaction_plan(state: ShardState, request: CompactionRequest) -> Compaction
         return None
     since = old[-1].moment
     schema = state.schema_at(since)
-    written = [batch for batch in old if batch.files]
-    last = written[-1] if written else old[-1]
+    with_files = [batch for batch in old if batch.files]
+    last = with_files[-1] if with_files else old[-1]
     encoding = request.encoding or last.encoding
     plan = CompactionPlan(old, schema, encoding, _sort_columns(schema, request, old))
     if len(old) > 1 or state.since < since:
-        return plan  # even a single batch of a run may repeat rows
+        return plan  # even a single batch may have several changes of the same row
     [batch] = old
     as_planned = schema.id, encoding, tuple(column.tag for column in plan.sort_by)
     is_done = (batch.schema, batch.encoding, batch.sort_by) == as_planned or not batch.files
@@ -103,7 +103,7 @@ def _sort_columns(
     schema: Schema, request: CompactionRequest, old: tuple[ShardBatch, ...]
 ) -> tuple[Column, ...]:
     if request.sort_by is None:
-        # Only compactions set a batch's `sort_by`: the newest one has the order last requested.
+        # Only compactions set a batch's `sort_by`: the newest has the order last requested.
         by_tag = {column.tag: column for column in schema.columns}
         newest = next((batch.sort_by for batch in reversed(old) if batch.sort_by), ())
         return tuple(by_tag[tag] for tag in newest if tag in by_tag)
@@ -113,10 +113,10 @@ def _sort_columns(
     return schema.named(request.sort_by)[0]
 
 
-# No run takes a week: if an upload is open for longer, its run was killed.
+# No run takes a week: the run of an upload that is open for longer was killed.
 LONGEST_UPLOAD_MS = 7 * 24 * 60 * 60 * 1000
 
-_NEWEST = 1 << 62
+_ANY_TIME = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ def compact_shard(
 ) -> Compacted:
     """Merges all batches up to a time; readers as of that time or later get the same rows.
 
-    Concurrent runs lose no batch: they try again. Deletes files that no batch uses, and aborts
-    uploads of killed runs, when they are too old for readers or writers to need them. Once
+    Concurrent runs lose no batch: they retry. Then deletes files that no batch uses, and aborts
+    uploads of killed runs, if they are too old for readers or writers to need them. Once
     `cancelled` is set, no Spark job finishes. Raises an Mzs3Error, after which the shard can be
     read as before.
     """
@@ -191,7 +191,7 @@ def _merge_batches(
                 f"another compaction removed files of {store.prefix.uri} in the meantime, "
                 "which may be those of this one, or the shard was reset; run it again"
             )
-        # The time of the commit, not of the begin: until now, new readers use the old files.
+        # The time of the commit, not of the start: until now, new readers used the old files.
         return state.compacted(plan.old, new, store.now())
 
     with committing(store, new.files):
@@ -202,7 +202,7 @@ def _merge_batches(
 def compacted_rows(
     spark: SparkSession, shard: ShardLocation, plan: CompactionPlan, parts: int | None
 ) -> DataFrame:
-    """The consolidated rows as of the plan's `since`, with a partition for each part."""
+    """The consolidated rows as of the plan's `since`, with one Spark partition per part."""
     columns = plan.schema.columns
     names = [f"c{place}" for place in range(len(columns))]
     changes = changes_in(spark, shard, plan.old, columns)
@@ -221,8 +221,8 @@ def compacted_rows(
 def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
     """Aborts uploads older than both `keep_ms` and a week. Returns their number and problems."""
     try:
-        oldest = prefix.now() - max(keep_ms, LONGEST_UPLOAD_MS)
-        old = list(prefix.uploads(prefix.key(BATCHES), begun_by=oldest))
+        latest = prefix.now() - max(keep_ms, LONGEST_UPLOAD_MS)
+        old = list(prefix.uploads(prefix.key(BATCHES), begun_by=latest))
     except StoreError as exc:
         doing = f"looking for uploads that killed runs left open below {prefix.uri}"
         return 0, [describe(exc, doing, "s3:ListBucketMultipartUploads")]
@@ -233,28 +233,28 @@ def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
 def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedObject]]:
     """Deletes the files that no batch uses: those of compacted batches and of crashed runs.
 
-    Returns the state afterwards, and the files. A file is kept for `keep_ms` after it was written
-    and retired, as readers may still use it. The state is changed before anything is deleted, so
-    that a run which is still writing can't commit deleted files, but starts over. Raises S3Error
-    and ShardError.
+    Returns the state afterwards, and the files. As readers may still use a file, it is kept until
+    `keep_ms` after it was written and after it was retired. The state is changed before files are
+    deleted: a run that is still writing loses the race, so it can't commit deleted files. Raises
+    S3Error and ShardError.
     """
     prefix, state = store.prefix, store.existing().state
-    named, retired = state.file_names, {file.name: file.at for file in state.retired}
+    used, retired = state.file_names, {file.name: file.at for file in state.retired}
     with explained(f"removing files of {prefix.uri}", "s3:ListBucket and s3:DeleteObject"):
-        # With `keep_ms` 0, newest files too: S3's clock has seconds, so `now` may be before them.
-        oldest = prefix.now() - keep_ms if keep_ms else _NEWEST
-        doomed = {}
-        for found in prefix.objects(BATCHES):
-            name = found.key.removeprefix(prefix.location.prefix)
-            if name not in named and max(found.modified_ms, retired.get(name, 0)) <= oldest:
-                doomed[name] = found
-        expired = {name for name, at in retired.items() if at <= oldest}
-        if not doomed and not expired:
+        # With `keep_ms` 0, files of any time: S3's clock has whole seconds, so it may be behind.
+        latest = prefix.now() - keep_ms if keep_ms else _ANY_TIME
+        unused = {}
+        for listed in prefix.objects(BATCHES):
+            name = listed.key.removeprefix(prefix.location.prefix)
+            if name not in used and max(listed.modified_ms, retired.get(name, 0)) <= latest:
+                unused[name] = listed
+        expired = {name for name, at in retired.items() if at <= latest}
+        if not unused and not expired:
             return state, ()
-        after = store.change(lambda state: state.swept({*expired, *doomed})).state
+        after = store.change(lambda state: state.swept({*expired, *unused})).state
         # Another run may have committed some of the files before `change` read the state again.
-        named = after.file_names
-        removed = [found for name, found in doomed.items() if name not in named]
-        for failed in delete_many(prefix, [found.key for found in removed]).values():
+        used = after.file_names
+        removed = [listed for name, listed in unused.items() if name not in used]
+        for failed in delete_many(prefix, [listed.key for listed in removed]).values():
             raise failed
     return after, removed

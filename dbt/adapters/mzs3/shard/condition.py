@@ -22,15 +22,15 @@ _TOKEN = re.compile(
       | <=>|<=|>=|<>|!=|==|\S       # an operator, or any other character""",
     re.VERBOSE,
 )
-# Where these occur, Spark may see other tokens: they depend on settings, or begin comments.
+# Characters that Spark may read as other tokens: by its settings, or as comments.
 _NOT_READ = re.compile(r"""[\\"]|--|/\*""")
-# Texts, quoted names and comments with Spark's default settings: none can contain a subquery.
+# Texts, quoted names and comments, by Spark's default settings: none contains a subquery.
 _NO_QUERY = re.compile(
     r"""(?<!\w)[rR](?:'[^']*'|"[^"]*") | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)+`
       | (--[^\n]* | /\*.*?\*/)""",
     re.VERBOSE | re.DOTALL,
 )
-# Each word may also be the name of a column, followed by an operator or the closing bracket.
+# Not if an operator or a closing bracket follows: then the word is the name of a column.
 _SUBQUERY = re.compile(
     r"\(\s*(?:select|from|with|values|table)\b"
     r"(?!\s*(?:[<>=),]|!=|(?:is|in|between|and|or)\b))",
@@ -39,7 +39,7 @@ _SUBQUERY = re.compile(
 
 _COLUMN = r"(?P<column>[^\W\d]\w*|`(?:[^`]|``)+`)"
 _LITERAL = r"(?:(?:- )?\d+(?:\.\d+)?|(?:(?:date|timestamp(?:_ltz|_ntz)?) )?'[^']*')"
-# These match tokens joined by blanks.
+# Patterns of simple parts, for tokens that are joined by blanks.
 _SIMPLE = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -64,10 +64,10 @@ Range = tuple[str | None, str | None]
 
 @dataclass(frozen=True)
 class Conjunct:
-    """A part that has to be true: the column is in one of the ranges, or NULL if `is_null`.
+    """A simple part of a condition: the column is in one of the ranges, or NULL if `is_null`.
 
     `sql` is the part itself, and `column` the name as written there. A range is two SQL literals,
-    both included, None for no limit; it may be wider than what the part allows.
+    both included, None for no limit. It may include more values than the part allows.
     """
 
     sql: str
@@ -90,7 +90,7 @@ def condition(value: Any) -> str:
 
 
 def columns_in(sql: str, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns that a condition names, and maybe others whose names occur in its text."""
+    """The columns that a condition names, and others whose names merely occur in its text."""
     words = folded(sql)
 
     def is_in(column: Column) -> bool:
@@ -101,7 +101,7 @@ def columns_in(sql: str, columns: Sequence[Column]) -> tuple[Column, ...]:
 
 
 def conjuncts(sql: str) -> list[Conjunct]:
-    """Those parts, joined by `AND`, that are simple."""
+    """The simple ones of the parts that `AND` joins."""
     return [] if _NOT_READ.search(sql) else [*_simple_parts(_TOKEN.findall(sql))]
 
 

@@ -63,7 +63,7 @@ def compaction_lines(uri: str, done: Compacted) -> Iterator[str]:
 
 
 def reset_line(uri: str, before: ShardState) -> str:
-    """A line for users: what a reset did to the shard, whose earlier state is `before`."""
+    """A line for users: what a reset did to the shard, whose state was `before`."""
     if before.is_unwritten:
         return f"{uri}: was reset before, and no run has written it since"
     files = [file for batch in before.batches for file in batch.files]

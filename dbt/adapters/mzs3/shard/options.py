@@ -42,7 +42,7 @@ SIZES = UploadSizes(max_file_size=128 << 20, parts_in_memory=3)
 _HOUR_MS = 3_600_000
 KEPT_MS = 24 * _HOUR_MS
 _DAY = re.compile(r"[0-9]{8}")
-_LEAST_MS = 10**11  # in 1973; any day without hyphens, and seconds until the year 5138, are less
+_LEAST_MS = 10**11  # in 1973; days without hyphens, and seconds until the year 5138, are smaller
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -70,19 +70,19 @@ def column_names(value: Any) -> tuple[str, ...]:
 
 
 def sort_problems(sort_by: Sequence[str], known: Collection[str]) -> list[str]:
-    """What is wrong with `sort_by` for a shard with the columns `known`."""
-    found = {folded(name) for name in known}
+    """The problems of `sort_by` for a shard with the columns `known`."""
+    known_names = {folded(name) for name in known}
     return [
         f"sort_by has {name}, which the shard lacks; it has {', '.join(known)}"
         for name in sort_by
-        if folded(name) not in found
+        if folded(name) not in known_names
     ]
 
 
 def _texts_by_name(value: Any, what: str) -> dict[str, str]:
-    if not isinstance(value, Mapping) or not all(isinstance(one, str) for one in value.values()):
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
         raise ValueError(f"must be a mapping of {what}, not {value!r}")
-    return {str(name): one for name, one in value.items()}
+    return {str(name): each for name, each in value.items()}
 
 
 def _renames(value: Any) -> dict[str, str]:
@@ -107,7 +107,7 @@ def hours(value: Any) -> int:
 
 
 def moment(value: Any) -> int | str:
-    """`latest`, or a time in ms since the epoch; a timestamp is in UTC unless it has an offset."""
+    """LATEST, or a time in ms since the epoch. A timestamp is in UTC unless it has an offset."""
     if value == LATEST:
         return LATEST
     if isinstance(value, str) and _DAY.fullmatch(value):

@@ -1,4 +1,4 @@
-"""A shard's rows in Spark: summing changes, cutting them into parts, and the wire form."""
+"""A shard's rows in Spark: sums and parts of changes, and conversion from and to wire form."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.types.calendar import DAY, HOUR, SECOND
 
 DIFF = "d"
-# A row is repeated in three steps, of at most this many copies each.
+# `repeat_rows` works in three steps; each makes at most this many copies of a row.
 STEP = 1 << 10
-_ANY_PARTITIONS = 1 << 30
+_MOST_PARTITIONS = 1 << 30
 
 # The inverse of SIGNED.
 _WITHOUT_SIGN = NestedTransform(
@@ -36,7 +36,7 @@ _WITHOUT_SIGN = NestedTransform(
 
 
 def additions(rows: DataFrame) -> DataFrame:
-    """The rows, each as a change that adds it once."""
+    """The rows as changes, each of which adds a row once."""
     return rows.withColumn(DIFF, F.lit(1).cast("bigint"))
 
 
@@ -46,7 +46,7 @@ def column_types(rows: DataFrame) -> Mapping[str, T.DataType]:
 
 
 def consolidate(changes: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The distinct rows, each with the sum of its `d`, if that is not 0; -0.0 differs from 0.0."""
+    """The distinct rows with the sum of their `d`, unless it is 0; -0.0 and 0.0 are different."""
     kinds = column_types(changes)
     keys = [f"{SIGNED.of(name, kinds[name])} AS {name}" for name in names]
     summed = changes.selectExpr(*keys, DIFF).groupBy(*names).agg(F.sum(DIFF).alias(DIFF))
@@ -56,11 +56,11 @@ def consolidate(changes: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def repeat_rows(rows: DataFrame) -> DataFrame:
-    """Each row `d` times, without `d`; at most a few thousand copies are in memory at a time.
+    """Each row `d` times, without `d`. At most a few thousand copies are in memory at a time.
 
     The query fails for a negative `d`: the row was retracted more often than added.
     """
-    negative = F.concat(
+    error = F.concat(
         F.lit("a row of the shard went more often than it came: its changes come to "),
         F.col(DIFF).cast("string"),
         F.lit(
@@ -68,12 +68,12 @@ def repeat_rows(rows: DataFrame) -> DataFrame:
             "or read the shard as of an earlier time"
         ),
     )
-    count = F.when(F.col(DIFF) < 0, F.raise_error(negative)).otherwise(F.col(DIFF))
+    count = F.when(F.col(DIFF) < 0, F.raise_error(error)).otherwise(F.col(DIFF))
     rows = rows.withColumn(DIFF, count)
     for size in (STEP * STEP, STEP):
         # A stage's generated code keeps all output of one row in memory before it takes the next
-        # row. `coalesce` ends the stage, even though the number of partitions stays the same.
-        rows = _exploded(rows, _slices(size)).coalesce(_ANY_PARTITIONS)
+        # row. `coalesce` ends the stage; it does not change the number of partitions.
+        rows = _exploded(rows, _slices(size)).coalesce(_MOST_PARTITIONS)
     return _exploded(rows, F.array_repeat(F.lit(0), F.col(DIFF).cast("int"))).drop(DIFF)
 
 
@@ -90,19 +90,18 @@ def _exploded(rows: DataFrame, numbers: Column) -> DataFrame:
     return rows.select(*others, F.explode(numbers).alias(DIFF))
 
 
-# A task writes this many rows in seconds; smaller files would slow readers down.
+# A task writes this many rows within seconds. Smaller files would slow readers down.
 ROWS_OF_A_PART = 100_000
 BYTES_OF_A_PART = 32 << 20  # in files
 
-# The plan has a comparison for each part, and one row holds SAMPLES_OF_A_PART keys of each.
+# In `sort_runs`, Spark's plan has a comparison, and one row SAMPLES_OF_A_PART keys, per part.
 MOST_PARTS_OF_A_RUN = 256
 SAMPLES_OF_A_PART = 100
 _BOUNDS = "_mz_bounds"
 
 
 def part_count(rows: int, batches: Sequence[ShardBatch], most: int) -> int:
-    """How many parts to cut rows into, at most `most`; rows have the average size of those in the
-    batches."""
+    """How many parts to cut rows into, at most `most`, for rows of the batches' average size."""
     return max(1, min(most, rows // _rows_of_a_part(batches)))
 
 
@@ -128,7 +127,7 @@ def parts_of_changes(
     # lost, Spark would recompute its part, and the model could give other rows then.
     most = default_parallelism(changes.sparkSession)
     schema = changes.schema
-    # By a hash of all columns, so that Spark can't prune columns for the count and shuffle twice.
+    # The hash is of all columns: else Spark would prune columns for the count, and shuffle twice.
     shuffled = changes.repartition(most, F.expr(row_hash(schema)))
     count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
@@ -158,20 +157,20 @@ def sort_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: in
 
 
 def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
-    """One row with at most `parts - 1` sorted keys: where each part but the first begins."""
-    found = sample.agg(F.sort_array(F.collect_list(F.struct(*keys))).alias(_BOUNDS))
+    """One row with at most `parts - 1` sorted keys: with each of them, a further part begins."""
+    ordered = sample.agg(F.sort_array(F.collect_list(F.struct(*keys))).alias(_BOUNDS))
     size = F.size(_BOUNDS).cast("bigint")
     if parts == 1:
-        return found.select(F.slice(_BOUNDS, 1, 0).alias(_BOUNDS))
+        return ordered.select(F.slice(_BOUNDS, 1, 0).alias(_BOUNDS))
     cuts = F.transform(
         F.sequence(F.lit(1), F.lit(parts - 1)),
         lambda i: F.get(_BOUNDS, F.call_function("div", i * size, F.lit(parts)).cast("int")),
     )
-    return found.select(F.array_distinct(F.filter(cuts, lambda k: k.isNotNull())).alias(_BOUNDS))
+    return ordered.select(F.array_distinct(F.filter(cuts, lambda k: k.isNotNull())).alias(_BOUNDS))
 
 
 def _part_of(key: Column, low: int, high: int) -> Column:
-    """How many bounds are not above the key: from `low` to `high`, found by binary search."""
+    """How many bounds are not above the key, from `low` to `high`: a binary search, as SQL."""
     if low == high:
         return F.lit(low)
     middle = (low + high) // 2
@@ -186,7 +185,7 @@ _NANOS = 1_000_000_000  # in a second
 
 
 def wire_spark_type(kind: Type) -> T.DataType:
-    """The Spark type in which the shard's type crosses to Python and back."""
+    """The Spark type in which values of the shard's type are sent to Python and back."""
     return from_arrow_type(wire_type(kind), prefer_timestamp_ntz=True)
 
 
@@ -197,7 +196,7 @@ def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -
     """
     if not kind.holds(("time", "uuid", *LARGEST)):
         wire = wire_spark_type(kind)
-        # Adding a cast takes some calls to Spark's driver.
+        # A cast that is not needed would take some calls to Spark's driver.
         return column if data_type == wire else column.cast(wire)
     if isinstance(data_type, T.TimeType):
         return (column.cast("decimal(20, 9)") * _NANOS).cast("bigint")
@@ -219,23 +218,23 @@ def in_wire_type(column: Column, data_type: T.DataType, kind: Type, name: str) -
 
 def _in_range(number: Column, kind: Type, name: str) -> Column:
     largest = LARGEST[kind.name]
-    said = f" is no {kind.name}, which is from 0 to {largest}"
-    wrong = F.raise_error(F.concat(F.lit(f"column {name}: "), number.cast("string"), F.lit(said)))
-    is_one = number.isNull() | number.between(F.lit(Decimal(0)), F.lit(Decimal(largest)))
-    return F.when(is_one, number.cast(wire_spark_type(kind))).otherwise(wrong)
+    text = f" is no {kind.name}, which is from 0 to {largest}"
+    error = F.raise_error(F.concat(F.lit(f"column {name}: "), number.cast("string"), F.lit(text)))
+    is_valid = number.isNull() | number.between(F.lit(Decimal(0)), F.lit(Decimal(largest)))
+    return F.when(is_valid, number.cast(wire_spark_type(kind))).otherwise(error)
 
 
 def _uuid_bytes(text: Column, name: str) -> Column:
-    wrong = F.raise_error(F.concat(F.lit(f"column {name}: '"), text, F.lit("' is no UUID")))
-    found = F.unhex(F.replace(text, F.lit("-"), F.lit("")))
-    return F.when(text.isNull() | text.rlike(_UUID), found).otherwise(wrong)
+    error = F.raise_error(F.concat(F.lit(f"column {name}: '"), text, F.lit("' is no UUID")))
+    binary = F.unhex(F.replace(text, F.lit("-"), F.lit("")))
+    return F.when(text.isNull() | text.rlike(_UUID), binary).otherwise(error)
 
 
 def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[str]) -> DataFrame:
     """Converts columns in wire form, called `names` in `rows`, to users' types and names."""
     kinds = [column.kind for column in columns]
     if any(kind.holds(("time",)) for kind in kinds):
-        # Spark's own functions make times only where `spark.sql.timeType.enabled` is set.
+        # Spark itself can only convert to times if `spark.sql.timeType.enabled` is set.
         types = [wire_type(kind, TIMES) for kind in kinds]
         timed = pa.schema(list(zip(names, types, strict=True)))
         schema = from_arrow_schema(timed, prefer_timestamp_ntz=True)
@@ -244,7 +243,7 @@ def from_wire(rows: DataFrame, columns: Sequence[ShardColumn], names: Sequence[s
 
 
 def in_users_types(columns: Sequence[ShardColumn], names: Sequence[str]) -> list[Column]:
-    """Expressions for the result of `from_wire`; times already have Spark's own type."""
+    """Expressions for the result of `from_wire`. Times must already have Spark's own type."""
     return [
         _restored(F.col(name), T.DataType.fromDDL(column.spark_sql), column.kind).alias(
             column.name
@@ -282,13 +281,13 @@ def _interval(parts: Column, data_type: T.DataType) -> Column:
     if isinstance(data_type, T.YearMonthIntervalType):
         return F.make_ym_interval(F.lit(0), months).cast(data_type)
     whole_days = F.call_function("div", micros, F.lit(DAY))
-    rest = micros - whole_days * DAY
-    hours = F.call_function("div", rest, F.lit(HOUR)).cast("int")
-    seconds = ((rest - hours * HOUR).cast("decimal(20, 0)") / SECOND).cast(_SECONDS)
+    remainder = micros - whole_days * DAY
+    hours = F.call_function("div", remainder, F.lit(HOUR)).cast("int")
+    seconds = ((remainder - hours * HOUR).cast("decimal(20, 0)") / SECOND).cast(_SECONDS)
     if isinstance(data_type, T.DayTimeIntervalType):
         days = (days + whole_days).cast("int")
         return F.make_dt_interval(days, hours, F.lit(0), seconds).cast(data_type)
     zero, half = F.lit(0), (whole_days * 12).cast("int")
-    # The hours in 64 bits of microseconds may not fit into one int, so they are added in halves.
+    # The hours in a bigint of microseconds may not fit into an int, so they are added in halves.
     first = F.make_interval(zero, months, zero, days, hours + half, zero, seconds)
     return first + F.make_interval(zero, zero, zero, zero, half)

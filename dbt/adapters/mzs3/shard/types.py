@@ -14,12 +14,13 @@ from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
 BatchEncoding = Literal["dual", "structured", "codec"]
 BATCH_ENCODINGS: tuple[BatchEncoding, ...] = get_args(BatchEncoding)
-"""How a batch's files hold rows: `codec` as messages, `structured` as columns, `dual` as both."""
+"""How files store rows: `codec` as messages, `structured` as Arrow columns, `dual` as both."""
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A type without inner types: in Arrow from Spark, in files, and as a field of `Datum`."""
+    """A type without inner types: in Arrow between Spark and Python (`wire`), in Arrow in files
+    (`storage`), and as a field of `Datum` (`codec`)."""
 
     wire: pa.DataType
     storage: pa.DataType
@@ -39,7 +40,7 @@ SCALARS: Mapping[str, Scalar] = {
     "bigint": Scalar(pa.int64(), pa.int64(), "int64"),
     "uint4": Scalar(pa.int64(), pa.uint32(), "uint64"),
     "uint8": Scalar(_UNSIGNED, pa.uint64(), "uint64"),
-    # 0.0 and -0.0 compare as equal, but have different bytes.
+    # 0.0 and -0.0 are equal, but have different bytes.
     "real": Scalar(pa.float32(), pa.float32(), "float"),
     "double": Scalar(pa.float64(), pa.float64(), "double"),
     "text": Scalar(pa.string(), pa.string(), "string"),
@@ -60,8 +61,8 @@ SCALARS: Mapping[str, Scalar] = {
     "mz_timestamp": Scalar(_UNSIGNED, pa.uint64(), "uint64"),
 }
 
-# The names of a record's fields in files. None: their positions, as users may rename fields, or
-# consider the names sensitive.
+# The names of a record's fields in files. None: fields are named by position, as users may rename
+# fields, or consider their names sensitive.
 RECORDS: Mapping[str, tuple[str, ...] | None] = {
     "record": None,
     "array": ("elements", "dimensions"),
@@ -162,12 +163,12 @@ def array_of(element: Type) -> Type:
 
 
 def range_of(bound: Type) -> Type:
-    """The type of ranges: a bound with the value NULL is infinite; no bounds, an empty range."""
+    """The type of ranges. A bound whose value is NULL is infinite; empty ranges have no bounds."""
     end = Type("range_bound", (BOOLEAN, bound))
     return Type("range", (end, end))
 
 
-# The other types that can hold all values of a type exactly; a double has 53 bits for digits.
+# Other types that can hold all values of a type exactly; a double has 53 bits of precision.
 _WIDER = {
     "tinyint": ("smallint", "integer", "bigint", "real", "double"),
     "smallint": ("integer", "bigint", "real", "double"),
@@ -227,13 +228,13 @@ TIMES = {"time": pa.time64("ns")}
 
 
 def storage_field(name: str, kind: Type, *, nullable: bool = True) -> pa.Field:
-    """The field of a file; it and the fields inside have their extension names."""
+    """The field in files. It and the fields inside have the extension names of their types."""
     metadata = {EXTENSION_KEY: extension_name(kind).encode()}
     return pa.field(name, storage_type(kind), nullable=nullable, metadata=metadata)
 
 
 def extension_name(kind: Type) -> str:
-    """`materialize.persist.<version>.<name>`; no type's storage has had a second version yet."""
+    """`materialize.persist.<version>.<name>`. Each type still has the first version."""
     return f"materialize.persist.1.{kind.name}"
 
 

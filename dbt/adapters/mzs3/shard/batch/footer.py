@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from dbt.adapters.mzs3.shard.types import Type
 
 MESSAGES = -1
-"""In the place of a tag: the rows as messages."""
+"""Stands in place of a tag for the rows as messages."""
 OTHERS = -2
-"""In the place of a tag: times and counts of rows, footers, and the gaps between columns."""
+"""Stands in place of a tag for other columns, footers, and the gaps between columns."""
 
 Value = int | Decimal | str
 
@@ -64,14 +64,14 @@ def _may_be_within(bounds: Bounds, found: pq.Statistics | None, rows: int) -> bo
         return True
     if nulls == rows:
         return False
-    if not found.has_min_max:  # as for long texts
+    if not found.has_min_max:  # for example, for long texts
         return bool(bounds.ranges)
     return any(_overlap(low, high, found.min, found.max) for low, high in bounds.ranges)
 
 
 def _overlap(low: Any, high: Any, least: Any, most: Any) -> bool:
     if isinstance(least, float):
-        # Statistics of a numeric are those of its nearest doubles, which keep the order.
+        # The statistics of numerics are of their nearest doubles, which keep the order.
         low, high = (end if end is None else float(end) for end in (low, high))
     return (low is None or low <= most) and (high is None or least <= high)
 
@@ -88,7 +88,7 @@ def sizes(group: pq.RowGroupMetaData) -> Counter[int]:
 
 @dataclass
 class Tally:
-    """What was fetched from files: the bytes by tag, and how many row groups were skipped."""
+    """What was fetched: files, row groups, how many of these were skipped, and bytes by tag."""
 
     files: int = 0
     groups: int = 0

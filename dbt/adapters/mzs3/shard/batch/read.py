@@ -1,4 +1,4 @@
-"""Reads columns of a batch's files, and compares the files' two encodings."""
+"""Reads columns from the files of a batch, and compares the two encodings of a file."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class BatchError(ValueError):
 class FileComparison:
     """How many values of a file were compared, and how many differ, by column tag.
 
-    Nothing is compared unless the file has both encodings, and both may be read.
+    Nothing is compared unless the file has both encodings, and this version may read both.
     """
 
     compared: int
@@ -83,7 +83,7 @@ def read_batch(
     """Record batches of `t`, `d` and the wanted columns in wire form, named by tag, in file order.
 
     Reads structured columns if their version is trusted, else messages. Skips row groups if
-    trusted statistics show that no row is within the bounds, which concern wanted columns. The
+    trusted statistics show that no row is within the bounds, which are of wanted columns. The
     `tally` counts what was fetched. Memory holds the wanted columns of one row group. Raises
     BatchError.
     """
@@ -112,7 +112,7 @@ def _errors_of_file() -> Iterator[None]:
 
 
 def _opened(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """Opens the file; it fetches all needed columns of a row group at first, and keeps them."""
+    """Opens the file so that all needed columns of a row group are fetched first, and kept."""
     return pq.ParquetFile(
         source, metadata=metadata, pre_buffer=True, page_checksum_verification=True
     )
@@ -131,11 +131,11 @@ class _BatchReader:
         is_trusted = layout.has_structure and layout.version in TRUSTED
         tags = set(layout.columns if both else (want.tag for want in wanted))
         self._columns = {tag: kind for tag, kind in layout.columns.items() if tag in tags}
-        self._structure = is_trusted and all(
+        self._reads_columns = is_trusted and all(
             _is_known(schema.field("k_s").type.field(str(tag)), kind)
             for tag, kind in self._columns.items()
         )
-        if not self._structure and not layout.has_codec:
+        if not self._reads_columns and not layout.has_codec:
             raise BatchError(
                 f"its structured columns, of batch version {layout.version}, are none that this "
                 "version of dbt-mzs3 may read, and its rows are in no other form; use the version "
@@ -144,15 +144,15 @@ class _BatchReader:
         # For numerics that are wanted as doubles, the exact digits are not read.
         doubles = {want.tag for want in wanted if want.kind.name == "double"}
         numbers = (tag for tag, kind in self._columns.items() if kind.name == "numeric")
-        self._part = {} if both else {tag: ".lossy" for tag in numbers if tag in doubles}
-        self._codec = both or (not self._structure and bool(self._columns))
-        if both and not (self._structure and layout.has_codec):
+        self._subfields = {} if both else {tag: ".lossy" for tag in numbers if tag in doubles}
+        self._reads_messages = both or (not self._reads_columns and bool(self._columns))
+        if both and not (self._reads_columns and layout.has_codec):
             self._columns = {}
 
     def batches(self, bounds: Sequence[Bounds], tally: Tally) -> Iterator[pa.RecordBatch]:
         tags = [str(want.tag) for want in self._wanted]
         for batch in self._pieces(["t", "d", *self._names()], bounds, tally):
-            found = self._messages(batch) if self._codec else self._structured(batch)
+            found = self._messages(batch) if self._reads_messages else self._structured(batch)
             arrays = [batch.column("t"), batch.column("d")]
             arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
             yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
@@ -168,18 +168,18 @@ class _BatchReader:
         return FileComparison(compared, dict(+differing))
 
     def _names(self) -> list[str]:
-        names = ["k"] if self._codec else []
-        if self._structure:
-            names += [f"k_s.{tag}{self._part.get(tag, '')}" for tag in self._columns]
+        names = ["k"] if self._reads_messages else []
+        if self._reads_columns:
+            names += [f"k_s.{tag}{self._subfields.get(tag, '')}" for tag in self._columns]
         return names
 
     def _pieces(
         self, names: Sequence[str], bounds: Sequence[Bounds], tally: Tally
     ) -> Iterator[pa.RecordBatch]:
-        if self._codec or not self._structure:
+        if self._reads_messages or not self._reads_columns:
             bounds = ()  # messages have no statistics of columns
-        fetched = [*self._columns] if self._structure else []
-        if self._codec:
+        fetched = [*self._columns] if self._reads_columns else []
+        if self._reads_messages:
             fetched.append(MESSAGES)
         tally.files += 1
         for number in range(self._metadata.num_row_groups):
@@ -202,7 +202,7 @@ class _BatchReader:
         for tag, kind in self._columns.items():
             with self._errors_of(tag):
                 values = pc.struct_field(batch.column("k_s"), [str(tag)])
-                if tag in self._part:
+                if tag in self._subfields:
                     found[tag] = pc.struct_field(values, ["lossy"])
                 else:
                     found[tag] = from_storage(values, kind)
@@ -240,7 +240,7 @@ def _differing(values: pa.Array, others: pa.Array, kind: Type) -> int:
     # Floats are compared by their bits: to Arrow, 0.0 equals -0.0, and NaN does not equal NaN.
     if float_bits(values).equals(float_bits(others)):
         return 0
-    # Encoded as messages, values of any type can be compared; only NULL becomes an empty message.
+    # As messages, values of any type can be compared. Only NULL becomes an empty message.
     one, other = (pc.fill_null(datums(each, kind), b"") for each in (values, others))
     return int(pc.sum(pc.not_equal(one, other)).as_py())
 
@@ -265,10 +265,10 @@ def read_files(
     bounds: Sequence[Bounds],
     reports: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over rows of FILES_SCHEMA: runs `read_batch`, with columns c0, c1, ….
+    """Returns a function for `mapInArrow` that reads the files listed in rows of FILES_SCHEMA.
 
-    Reads the first row of each file, and then every `every`-th one. With `reports`, a last column
-    REPORT is NULL except in an extra row at the end, which has the report of a Tally and `d` = 0.
+    Reads every `every`-th row of a file, from the first on, as `t`, `d`, c0, c1, …. With `reports`
+    adds a column REPORT: NULL, except in an extra last row, with a Tally's report and `d` = 0.
     Raises ExecutorError, which names the file and, for a wrong value, the column.
     """
 
@@ -299,7 +299,7 @@ def read_files(
 def compare_files(
     connection: AwsConnection, location: S3Location
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over rows of FILES_SCHEMA: a row of COMPARED_DDL for each file.
+    """Returns a function for `mapInArrow`: for each row of FILES_SCHEMA, a row of COMPARED_DDL.
 
     Raises ExecutorError, which names the file and, for a wrong value, the column.
     """
@@ -331,7 +331,7 @@ def _every_nth(batches: Iterator[pa.RecordBatch], every: int) -> Iterator[pa.Rec
 def _opened_file(
     store: Store, location: S3Location, row: Mapping[str, Any]
 ) -> Iterator[RandomAccessFile]:
-    """Opens the file in a row of FILES_SCHEMA; adds its URI to a BatchError, as ExecutorError."""
+    """Opens the file in a row of FILES_SCHEMA. Turns BatchError to ExecutorError with its URI."""
     file = ListedObject(row["key"], row["etag"], row["size"])
     try:
         yield open_file(store, location, file)

@@ -41,13 +41,13 @@ _SECOND = 1_000_000_000  # nanoseconds
 _INTERVAL_WORDS = {0: pa.uint32(), 4: pa.uint32(), 8: pa.uint64()}
 
 _EXACT_DIGITS = 15  # a double can hold every integer with this many digits
-# The first byte of a number that is not negative and has no digits before the point.
+# The first byte of a number >= 0 without digits before the point.
 _ZERO = 0x80
-# Ends a negative number: if two of them begin alike, the shorter one is larger.
+# Ends a negative number: if one is the beginning of another, the shorter one sorts last.
 _END = pa.scalar(b"\xff", pa.binary())
 
 _HEADS = pa.array([bytes([_ZERO + digits]) for digits in range(MAX_DIGITS + 1)], pa.binary())
-# Exponents by the first byte of a number without its sign; `?` for invalid first bytes.
+# Exponents by the first byte of an absolute value; `?` for invalid first bytes.
 _EXPONENTS = pa.array(
     [
         b"E%d" % (head - _ZERO) if _ZERO <= head <= _ZERO + MAX_DIGITS else b"?"
@@ -71,8 +71,8 @@ def to_storage(values: pa.Array, kind: Type) -> pa.Array:
             return fixed_width(joined(*parts), 16)
         case "time":
             seconds = pc.divide(values, _SECOND)
-            rest = pc.subtract(values, pc.multiply(seconds, _SECOND))
-            halves = pc.bit_wise_or(pc.shift_left(seconds, 32), rest)
+            nanos = pc.subtract(values, pc.multiply(seconds, _SECOND))
+            halves = pc.bit_wise_or(pc.shift_left(seconds, 32), nanos)
             return fixed_width(big_endian(halves.cast(pa.uint64())), 8)
         case "jsonb":
             return datums(values, kind)
@@ -105,8 +105,8 @@ def from_storage(values: pa.Array, kind: Type) -> pa.Array:
         case "time":
             halves = from_big_endian(values, pa.uint64())
             seconds = pc.shift_right(halves, pa.scalar(32, pa.uint64())).cast(data_type)
-            rest = pc.bit_wise_and(halves, pa.scalar((1 << 32) - 1, pa.uint64())).cast(data_type)
-            return pc.add(pc.multiply(seconds, _SECOND), rest)
+            nanos = pc.bit_wise_and(halves, pa.scalar((1 << 32) - 1, pa.uint64())).cast(data_type)
+            return pc.add(pc.multiply(seconds, _SECOND), nanos)
         case "jsonb":
             return values_of_datums(values, kind)
     if kind.name in SCALARS:
@@ -120,7 +120,7 @@ def _of_each_child(
     kind: Type,
     data_type: pa.DataType,
 ) -> pa.Array:
-    """Converts the values inside lists and records; maps are given as lists of records."""
+    """Converts the values inside lists and records. The values of maps are lists of records."""
     if kind.name in RECORDS:
         pairs = zip(values.flatten(), kind.children, strict=True)
         children = [convert(part, inner) for part, inner in pairs]
@@ -145,11 +145,11 @@ def numeric_to_storage(numbers: pa.Array) -> pa.Array:
     of a negative number are the complement of its absolute value's bytes, and 255. Thus bytes
     compare like the numbers, whatever their precision and scale.
     """
-    opposites = pc.fill_null(pc.less(numbers, pa.scalar(0, numbers.type)), False)
+    are_negative = pc.fill_null(pc.less(numbers, pa.scalar(0, numbers.type)), False)
     actual = _digits(pc.abs(numbers))
-    if opposites.true_count:
-        negative = joined(_complement(actual.filter(opposites)), _END)
-        actual = pc.replace_with_mask(actual, opposites, negative)
+    if are_negative.true_count:
+        negative = joined(_complement(actual.filter(are_negative)), _END)
+        actual = pc.replace_with_mask(actual, are_negative, negative)
     return pa.StructArray.from_arrays(
         [nearest_doubles(numbers), actual], fields=list(NUMERIC_STORAGE), mask=numbers.is_null()
     )
@@ -161,15 +161,15 @@ def numeric_from_storage(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
     Raises ValueError for bytes that it can't have written, or a number too large for the type.
     """
     _, actual = stored.flatten()
-    opposites = pc.fill_null(pc.less(actual, _HEADS[0]), False)
-    if opposites.true_count:
-        negative = _complement(actual.filter(opposites))
+    are_negative = pc.fill_null(pc.less(actual, _HEADS[0]), False)
+    if are_negative.true_count:
+        negative = _complement(actual.filter(are_negative))
         _require(pc.ends_with(negative, b"\0"))
         negative = pc.binary_slice(negative, 0, -1)
         _require(pc.not_equal(negative, _HEADS[0]))  # there is no negative zero
-        actual = pc.replace_with_mask(actual, opposites, negative)
+        actual = pc.replace_with_mask(actual, are_negative, negative)
     heads = fixed_width(pc.binary_slice(actual, 0, 1), 1).view(pa.uint8())
-    # `binary_slice` of pyarrow 26 fails without an end.
+    # With an end, as `binary_slice` of pyarrow 26 fails without one.
     digits = pc.binary_slice(actual, 1, 2 + MAX_DIGITS)
     whole = pc.subtract(heads.cast(pa.int32()), _ZERO)
     count = pc.binary_length(digits)
@@ -177,7 +177,7 @@ def numeric_from_storage(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
     _require(pc.less_equal(count, MAX_DIGITS))
     _require(pc.or_(pc.equal(whole, 0), pc.invert(pc.starts_with(digits, b"0"))))
     _require(pc.or_(pc.equal(whole, count), pc.invert(pc.ends_with(digits, b"0"))))
-    signs = pc.if_else(opposites, b"-0.", b"0.")
+    signs = pc.if_else(are_negative, b"-0.", b"0.")
     texts = joined(signs, digits, _EXPONENTS.take(heads))
     return texts.cast(pa.string()).cast(data_type)
 
@@ -206,13 +206,13 @@ def _digits(numbers: pa.Array) -> pa.Array:
 
 
 def _require(holds: pa.Array) -> None:
-    """Raises ValueError unless all are true: some bytes are not the canonical ones of a number."""
+    """Raises ValueError unless `holds` is true for all numbers: other bytes are not canonical."""
     if not pc.all(holds, min_count=0).as_py():
         raise ValueError("a value has not the bytes of a numeric")
 
 
 def _complement(values: pa.Array) -> pa.Array:
-    """The bitwise complement of `binary` values: at least one, and no NULLs."""
+    """The bitwise complement of `binary` values. Needs at least one value, and no NULLs."""
     data = data_of(values)
     bits = pc.bit_wise_not(from_raw(pa.uint8(), data, data.size))
     offsets = from_raw(pa.int32(), values.buffers()[1].slice(4 * values.offset), len(values) + 1)

@@ -1,4 +1,4 @@
-"""Writes the files of a batch; reads and writes the layout in their metadata."""
+"""Writes the files of a batch; writes and reads the layout in the files' metadata."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class BatchFormat:
 
     def _prepared(self, schema: pa.Schema, rows: pa.RecordBatch) -> RowBlock[list[pa.Array]]:
         columns = self._file_columns(schema, rows)
-        # With both encodings, a row may be several times as large as in the batch from Spark.
+        # In two encodings, a row may be several times as large as in the batch from Spark.
         ends = row_ends(pa.RecordBatch.from_arrays(columns, schema.names))
         return RowBlock(columns, ends)
 
@@ -96,7 +96,7 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
     """Converts values from Spark to wire form. Raises ArrowInvalid for invalid values."""
     target = wire_type(kind)
     if values.type != target:
-        values = values.view(_by_place(values.type, kind)).cast(target)
+        values = values.view(_with_positions(values.type, kind)).cast(target)
     values.validate(full=True)  # Spark does not check that its texts are UTF-8
     _require_range(values, kind)
     return values
@@ -105,7 +105,7 @@ def as_wire(values: pa.Array, kind: Type) -> pa.Array:
 def with_times(
     kinds: Sequence[Type],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: converts times in columns of these types from numbers to Spark's type."""
+    """Returns a function for `mapInArrow` that converts times of `kinds` to Spark's own type."""
 
     def restore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -119,8 +119,8 @@ def with_times(
 def _require_range(values: pa.Array, kind: Type) -> None:
     """Raises ArrowInvalid for a number that is out of an unsigned type's range.
 
-    Its wire form can hold the number, and so one encoding would accept it, and the other would
-    not. Ignores values under a NULL or outside of a slice.
+    The wire form can hold the number. Without this check, only one of the encodings would refuse
+    it. Ignores values under a NULL or outside of a slice.
     """
     if kind.name in LARGEST:
         values.cast(SCALARS[kind.name].storage)
@@ -132,14 +132,14 @@ def _require_range(values: pa.Array, kind: Type) -> None:
             _require_range(part, inner)
 
 
-def _by_place(data_type: pa.DataType, kind: Type) -> pa.DataType:
-    """The type with the fields of records named by position."""
+def _with_positions(data_type: pa.DataType, kind: Type) -> pa.DataType:
+    """The type, in which the fields of records are named by their position."""
     if pa.types.is_struct(data_type) and kind.children:
         pairs = zip(data_type, kind.children, strict=True)
-        types = [_by_place(field.type, inner) for field, inner in pairs]
+        types = [_with_positions(field.type, inner) for field, inner in pairs]
         return pa.struct([(str(place), inner) for place, inner in enumerate(types)])
     if pa.types.is_list(data_type):
-        return pa.list_(_by_place(data_type.value_type, kind.element))
+        return pa.list_(_with_positions(data_type.value_type, kind.element))
     return data_type
 
 

@@ -1,4 +1,4 @@
-"""Decodes messages into columns, but only the columns that are wanted."""
+"""Decodes messages `Row` into columns, but only the columns that are wanted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dbt.adapters.mzs3.shard.codec.encode import (
 from dbt.adapters.mzs3.shard.types import INTERVAL_PARTS, LISTS, RECORDS, SCALARS, Type, wire_type
 
 _MORE = 0x80  # another byte of the number follows
-_MOST_BYTES = 5  # of a length below 2 ** 31
+_MOST_BYTES = 5  # of an encoded length below 2 ** 31
 
 
 def decode_rows(
@@ -36,8 +36,8 @@ def decode_rows(
 ) -> list[pa.Array]:
     """The columns in messages `Row`, in wire form: those at the positions `wanted`, None for all.
 
-    `rows` has no NULLs; the result has the order of `kinds`. Raises DamagedError for bytes that
-    `encode_rows` can't have written for these types.
+    `rows` has no NULLs. The columns are in the order of `kinds`. Raises DamagedError for bytes
+    that `encode_rows` can't have written for these types.
     """
     cursor = Cursor(rows)
     columns = []
@@ -63,8 +63,8 @@ def _values(messages: pa.Array, kind: Type) -> pa.Array:
     if pc.all(is_valid, min_count=0).as_py():
         return _values_without_nulls(messages, kind)
     values = _values_without_nulls(messages.filter(is_valid), kind)
-    place = pc.subtract(pc.cumulative_sum(is_valid.cast(pa.int32())), pa.scalar(1, pa.int32()))
-    return values.take(pc.if_else(is_valid, place, pa.scalar(None, pa.int32())))
+    positions = pc.subtract(pc.cumulative_sum(is_valid.cast(pa.int32())), pa.scalar(1, pa.int32()))
+    return values.take(pc.if_else(is_valid, positions, pa.scalar(None, pa.int32())))
 
 
 def _values_without_nulls(messages: pa.Array, kind: Type) -> pa.Array:
@@ -128,7 +128,7 @@ def _map(content: pa.Array, kind: Type) -> pa.Array:
 
 
 def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
-    """Decodes messages `List`; returns the offset of each list in all elements, and these."""
+    """Decodes messages `List`. Returns the lists' n + 1 offsets, and the elements of all lists."""
     cursor = Cursor(content)
     cursor.expect(LIST_SIZES)
     packed = cursor.take(cursor.varint())
@@ -165,9 +165,9 @@ class DamagedError(ValueError):
 
 
 class Cursor:
-    """A position in each of many `binary` values without NULLs; all move at once.
+    """A position in each of many `binary` values without NULLs. Each method moves all of them.
 
-    Methods raise DamagedError where a value does not have what they expect.
+    Methods raise DamagedError for bytes that they do not expect.
     """
 
     def __init__(self, values: pa.Array) -> None:
@@ -178,7 +178,7 @@ class Cursor:
         self._ends = ends.slice(1)
 
     def expect(self, key: bytes) -> None:
-        """Moves past these bytes, which every value must have here."""
+        """Moves past these bytes, which every value must have at its position."""
         for byte in key:
             if not pc.all(pc.equal(self._byte(), byte), min_count=0).as_py():
                 raise DamagedError("a field is not where the codec puts it")
@@ -225,7 +225,7 @@ class Cursor:
             raise DamagedError("a message is longer than its fields")
 
     def _byte(self, where: pa.Array | None = None) -> pa.Array:
-        """Moves past the next byte, if `where`, and returns it, `int64`; else returns any byte."""
+        """Moves past the next byte, and returns it as `int64`; any byte where `where` is false."""
         inside = pc.less(self._at, self._ends)
         needed = inside if where is None else pc.or_(inside, pc.invert(where))
         if not pc.all(needed, min_count=0).as_py():
@@ -236,14 +236,14 @@ class Cursor:
         return self._bytes.take(at).cast(pa.int64())
 
     def _between(self, starts: pa.Array, ends: pa.Array) -> pa.Array:
-        """The bytes from `starts` to `ends`: every second piece of the data, cut at all these."""
+        """The bytes from `starts` to `ends`: every second piece of the data, cut at both."""
         length = len(starts)
         if not length:
             return pa.array([], pa.binary())
         high = pc.shift_left(ends.cast(pa.int64()), pa.scalar(32, pa.int64()))
-        both = pc.bit_wise_or(high, starts.cast(pa.int64()))
+        cuts = pc.bit_wise_or(high, starts.cast(pa.int64()))
         pieces = pa.Array.from_buffers(
-            pa.binary(), 2 * length - 1, [None, both.buffers()[1], self._data]
+            pa.binary(), 2 * length - 1, [None, cuts.buffers()[1], self._data]
         )
         every_second = pa.py_buffer(b"\x55" * (length // 4 + 1))
         mask = pa.Array.from_buffers(pa.bool_(), 2 * length - 1, [None, every_second])

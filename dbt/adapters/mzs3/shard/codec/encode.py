@@ -1,8 +1,8 @@
 """Encodes rows as protobuf messages: the same values give the same bytes, in any batch.
 
 The wire format is that of Protocol Buffers (see "Encoding" in their documentation), with the
-fields of row.proto. A field of variable length begins with its length. As a batch has few
-different lengths, each is encoded once in Python; the rest is done by column in Arrow.
+fields of row.proto. In it, a length precedes the content of a field of variable length. As a batch
+has few different lengths, Python encodes each once; Arrow does the rest, column by column.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def varint(number: int) -> bytes:
 
 @dataclass(frozen=True)
 class WireField:
-    """A field's key on the wire, and its width in bytes; None if its length precedes it."""
+    """A field's encoded key, and its width in bytes: None if a length precedes the content."""
 
     key: bytes
     width: int | None = None
@@ -53,7 +53,7 @@ def _key(number: int, width: int | None = None) -> bytes:
     return varint(number << 3 | _WIRE_TYPES[width])
 
 
-# The widths of the fields of `Datum`, in the order of their numbers, from 1 on.
+# The width of each field of `Datum`, in the order of the field numbers, which begin at 1.
 _WIDTHS: Mapping[str, int | None] = {
     "bool": 1,
     "int32": 4,
@@ -78,7 +78,7 @@ _FIELDS = {
     for number, (name, width) in enumerate(_WIDTHS.items(), 1)
 }
 
-# Arrow types of fields of fixed width, if they differ from those in wire form.
+# The Arrow types in which fields of fixed width are encoded, if not in their `wire_type`.
 NUMBERS = {"bool": pa.uint8(), "int32": pa.int32(), "uint64": pa.uint64()}
 
 ROW_DATUM = _key(1)
@@ -102,7 +102,7 @@ def field_of(kind: Type) -> WireField:
 
 
 def encode_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int) -> pa.Array:
-    """Messages `Row` for columns in wire form. Raises ValueError for a value invalid in a type."""
+    """Messages `Row` of columns in their `wire_type`. Raises ValueError for invalid values."""
     if not columns:
         return pa.repeat(pa.scalar(b"", pa.binary()), length)
     pieces: list[pa.Array | bytes] = []
@@ -118,7 +118,7 @@ def datums(values: pa.Array, kind: Type) -> pa.Array:
 
 
 def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
-    """The pieces, to be joined, of messages `Datum`, each after `key`; a NULL has no content."""
+    """Pieces for `joined`: messages `Datum`, empty for NULL, as fields with this `key`."""
     content = _content(values, kind)
     heads = _heads(content, field_of(kind), key)
     return [heads, pc.fill_null(content, b"") if content.null_count else content]
@@ -127,7 +127,7 @@ def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
 def _heads(
     content: pa.Array, field: WireField, message_key: bytes | None = None
 ) -> pa.Array | bytes:
-    """The bytes before each content: keys and lengths of the message (if it has one) and field."""
+    """The bytes before each content: `message_key` and the message's length, then the field's."""
 
     def head(size: int | None) -> bytes:
         start = b""
@@ -138,8 +138,8 @@ def _heads(
         return message_key + varint(len(start) + (size or 0)) + start
 
     if field.width is not None:
-        one = head(field.width)
-        return pc.if_else(content.is_valid(), one, head(None)) if content.null_count else one
+        same = head(field.width)
+        return pc.if_else(content.is_valid(), same, head(None)) if content.null_count else same
     sizes = pc.binary_length(content).dictionary_encode("encode")
     return pa.array(map(head, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
 
@@ -180,7 +180,7 @@ def _map(values: pa.Array, kind: Type) -> pa.Array:
 
 
 def _list(lists: pa.Array, ends: pa.Array, elements: pa.Array, kind: Type) -> pa.Array:
-    """Messages `List` of the elements between `ends`; NULL if the list is."""
+    """Messages `List` of the elements between each two of `ends`; NULL for a NULL list."""
     messages = joined(*_framed(elements, kind, LIST_DATUM))
     sizes = pc.binary_length(messages)
     before = running_total(sizes).take(ends)

@@ -1,4 +1,4 @@
-"""A shard's bytes per column: how many are in its files, and how many a read has fetched."""
+"""The bytes of a shard's columns: how many are in its files, and how many a read fetched."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dbt.adapters.mzs3.text import bytes_text, counted
 _NO_COLUMNS = {MESSAGES: "(messages)", OTHERS: "(others)"}
 _LISTED = 8
 _WAIT_S = 5.0
-# To read a footer, 64 kB are fetched, and a shard may have tens of thousands of files.
+# Each footer is a request for 64 kB, and a shard may have tens of thousands of files.
 MOST_FOOTERS = 1000
 
 
@@ -48,8 +48,8 @@ class ColumnBytes:
         """The largest columns with their bytes, and the bytes of all others, as a text."""
         by_size = sorted(self.bytes.items(), key=lambda item: -item[1])
         shown = [f"{name} {bytes_text(size)}" for name, size in by_size[:_LISTED]]
-        if rest := [size for _, size in by_size[_LISTED:]]:
-            shown.append(f"{counted(len(rest), 'other')} {bytes_text(sum(rest))}")
+        if others := [size for _, size in by_size[_LISTED:]]:
+            shown.append(f"{counted(len(others), 'other')} {bytes_text(sum(others))}")
         return ", ".join(shown)
 
     @property
@@ -76,17 +76,17 @@ class Fetching:
         self._columns: Sequence[Column] = ()
 
     def counted(self, changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
-        """Returns the changes without the tasks' reports, which are collected as Spark runs."""
+        """Returns the changes without the tasks' reports, which Spark collects while it runs."""
         self._observed, self._columns = Observation(), columns
         # There are few reports: one for each task.
         reports = F.collect_list(REPORT).alias(REPORT)
         return changes.observe(self._observed, reports).where(F.col(REPORT).isNull()).drop(REPORT)
 
     def found(self) -> ColumnBytes | None:
-        """What was fetched, after the rows were read; None if Spark does not report it.
+        """What was fetched, once the rows were read; None if Spark does not report it.
 
-        Spark may lose an Observation, and drops it with a plan that turns out to be empty. As the
-        figure is only shown to users, a missing one is no error, and the wait for it is short.
+        Spark may lose an Observation, and drops it if the plan turns out to be empty. As users are
+        only informed of the bytes, a missing report is no error, and the wait for it is short.
         """
         tally = Tally()
         if self._observed is not None:
@@ -115,9 +115,9 @@ def bytes_in_files(prefix: Prefix, state: ShardState) -> ColumnBytes:
                 groups = [opened.metadata.row_group(n) for n in range(opened.num_row_groups)]
         except (pa.ArrowException, OSError) as error:
             raise ShardError(f"{prefix.uri_of(listed.key)} can't be read: {error}") from error
-        found: Counter[int] = sum(map(sizes, groups), Counter())
-        found[OTHERS] += file.size - found.total()
-        return found
+        counts: Counter[int] = sum(map(sizes, groups), Counter())
+        counts[OTHERS] += file.size - counts.total()
+        return counts
 
     newest = (file for batch in reversed(state.batches) for file in batch.files)
     files = list(itertools.islice(newest, MOST_FOOTERS))

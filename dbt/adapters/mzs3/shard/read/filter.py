@@ -21,9 +21,9 @@ from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
-# The precision of the decimal to which Spark casts an integer to compare it with a decimal.
+# The precision of the decimal to which Spark casts an integer when comparing it with one.
 _WHOLE = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 20}
-# The words before a quoted literal ('' for none) with which Spark casts it to the column's type.
+# The words ('' for none) before a quoted literal that Spark casts to the column's type.
 _MOMENTS: Mapping[str, frozenset[str]] = {
     "date": frozenset({"", "date"}),
     "timestamp": frozenset({"", "date", "timestamp_ntz"}),
@@ -37,9 +37,9 @@ _Part = tuple[Column, Conjunct]
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition that Spark accepts for these columns.
+    """A condition, `sql`, that Spark accepts for these columns.
 
-    Rows for which it is true are within all `bounds`. Its `simple` parts never fail.
+    Rows for which it is true are within all `bounds`. Its `simple` parts never raise errors.
     """
 
     sql: str
@@ -64,14 +64,14 @@ class Filter:
         row = "row"
         while folded(row) in {folded(column.name) for column in self.columns}:
             row += "_"
-        # As the number is not deterministic, Spark can't push the condition down below it.
+        # As the number is not deterministic, Spark can't apply conditions before it is computed.
         number = F.monotonically_increasing_id().alias(_NUMBER)
-        held = F.struct(*rows.columns, number).alias(row)
+        original = F.struct(*rows.columns, number).alias(row)
         values = in_users_types(self.columns, [names[column.tag] for column in self.columns])
-        found = rows.select(held, *values).where(F.col(f"{row}.{_NUMBER}") >= 0)
+        selected = rows.select(original, *values).where(F.col(f"{row}.{_NUMBER}") >= 0)
         for condition in conditions:
-            found = found.where(condition)
-        return found.select(*(f"{row}.{name}" for name in rows.columns))
+            selected = selected.where(condition)
+        return selected.select(*(f"{row}.{name}" for name in rows.columns))
 
 
 def filter_of(spark: SparkSession, sql: str, columns: Sequence[Column]) -> Filter:
@@ -79,24 +79,24 @@ def filter_of(spark: SparkSession, sql: str, columns: Sequence[Column]) -> Filte
     # Spark has no function that converts the wire form of a time to its own type.
     usable = [column for column in columns if not column.kind.holds(("time",))]
     named = columns_in(sql, usable)
-    known = f"it may name {', '.join(column.name for column in usable)}"
+    allowed = f"it may name {', '.join(column.name for column in usable)}"
     if not named:
         raise ShardError(
-            f"where names no column that the shard has at that time: {sql!r}; {known}"
+            f"where names no column that the shard has at that time: {sql!r}; {allowed}"
         )
-    nulls = [f"cast(null as {one.spark_sql}) as {quote_identifier(one.name)}" for one in named]
+    nulls = [f"cast(null as {c.spark_sql}) as {quote_identifier(c.name)}" for c in named]
     try:
-        # A SELECT without FROM: Spark would also resolve names to columns of a table there.
+        # Without FROM, as Spark would also resolve names to columns of a table there.
         _ = spark.sql(f"select {', '.join(nulls)}").where(sql).schema
     except AnalysisException as exc:
-        said = str(readable(exc)).splitlines()[0].rstrip(".;")
+        reason = str(readable(exc)).splitlines()[0].rstrip(".;")
         raise ShardError(
-            f"where is no condition on the columns that the shard has at that time: {said}. In "
-            f"{sql!r} {known}"
+            f"where is no condition on the columns that the shard has at that time: {reason}. In "
+            f"{sql!r} {allowed}"
         ) from exc
     by_name = {folded(column.name): column for column in named}
-    found = [(by_name.get(folded(part.column)), part) for part in conjuncts(sql)]
-    parts = [(column, part) for column, part in found if column and _is_known(column, part)]
+    pairs = [(by_name.get(folded(part.column)), part) for part in conjuncts(sql)]
+    parts = [(column, part) for column, part in pairs if column and _is_usable(column, part)]
     return Filter(sql, named, tuple(_bounds(spark, parts)), tuple(part.sql for _, part in parts))
 
 
@@ -113,8 +113,8 @@ def _bounds(spark: SparkSession, parts: Sequence[_Part]) -> Iterator[Bounds]:
         yield Bounds(column.tag, tuple(ranges), part.is_null)
 
 
-def _is_known(column: Column, part: Conjunct) -> bool:
-    """Whether the column's statistics follow the order in which Spark compares its values."""
+def _is_usable(column: Column, part: Conjunct) -> bool:
+    """Whether the column's statistics have the order in which Spark compares its values."""
     if not _literals(part):
         return column.kind.name == "numeric" or column.kind.name in SCALARS
     is_point = any(low == high for low, high in part.ranges)
@@ -131,7 +131,7 @@ def _is_comparable(column: Column, literal: str, is_point: bool) -> bool:
     if quote and kind.name == "text":
         return not word
     if quote:
-        # Without ANSI mode, Spark evaluates an `IN` with texts by comparing times as texts.
+        # Without ANSI mode, Spark compares a time as a text with the texts in an `IN` list.
         is_sure = bool(word) or not is_point or kind.name == "date"
         return is_sure and word.strip().lower() in _MOMENTS.get(kind.name, ())
     if kind.name != "numeric" and kind.name not in _WHOLE:
@@ -157,13 +157,13 @@ def _moments(
     A literal that is not a valid time is None, which sets no limit.
     """
     timed = [(column, part) for column, part in parts if column.kind.name in _MOMENTS]
-    asked = [(column, literal) for column, part in timed for literal in _literals(part)]
-    if not asked:
+    literals = [(column, literal) for column, part in timed for literal in _literals(part)]
+    if not literals:
         return {}
-    casts = [f"try_cast({literal} as {column.spark_sql})" for column, literal in asked]
+    casts = [f"try_cast({literal} as {column.spark_sql})" for column, literal in literals]
     named = ", ".join(f"{cast} as v{number}" for number, cast in enumerate(casts))
     values: dict[tuple[Column, str | None], int | None] = {}
-    for key, found in zip(asked, spark.sql(f"select {named}").toArrow().columns, strict=True):
+    for key, found in zip(literals, spark.sql(f"select {named}").toArrow().columns, strict=True):
         stored = pa.int32() if key[0].kind.name == "date" else pa.int64()
         values[key] = found.cast(stored)[0].as_py()
     return values

@@ -1,4 +1,4 @@
-"""The rows of a shard as of a time, as a DataFrame."""
+"""Reads the rows of a shard as of a time, as a DataFrame."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from dbt.adapters.mzs3.store.opened import open_store
 
 # Each task is work for Spark's driver, and a shard may have tens of thousands of files.
 MOST_TASKS = 500
-# Up to this many files, each file has a task of its own.
+# Up to this many files, each file is read by its own task.
 FEW_FILES = 8
-# Fetching a file's footer and starting its task take as long as reading 2 MB.
+# In bytes: fetching a file's footer and starting its task take as long as reading 2 MB.
 _COST_OF_A_FILE = 2 << 20
-# Reading this takes 0.2 s, much longer than starting a task.
+# In bytes: reading them takes 0.2 s, much longer than starting a task.
 _COST_OF_A_TASK = 16 << 20
 
 
@@ -84,24 +84,24 @@ def read_shard(
             f"{', '.join(column.name for column in schema.columns)}. List those under the "
             "source's columns, or give another as_of"
         )
-    filtered = None if where is None else filter_of(spark, where, schema.columns)
-    others = [one for one in filtered.columns if one not in columns] if filtered else []
+    row_filter = None if where is None else filter_of(spark, where, schema.columns)
+    others = [each for each in row_filter.columns if each not in columns] if row_filter else []
     rows = changes_in(
         spark,
         ShardLocation(connection, location),
         batches,
         [*columns, *others],
         fetching=fetching,
-        bounds=filtered.bounds if filtered else (),
+        bounds=row_filter.bounds if row_filter else (),
     )
     places = {column.tag: f"c{place}" for place, column in enumerate([*columns, *others])}
     if any(batch.retractions for batch in batches):
-        # A change may retract a row that another change added.
-        rows = filtered.changes(rows, places) if filtered else rows
+        # A change may retract a row that another change added, so the changes are summed.
+        rows = row_filter.changes(rows, places) if row_filter else rows
         rows = consolidate(rows, list(places.values()))
-    if filtered:
-        # Removes rows outside the bounds, for which only some changes may have been read.
-        rows = filtered.rows(rows, places)
+    if row_filter:
+        # Also removes rows outside the bounds, of which only some changes may have been read.
+        rows = row_filter.rows(rows, places)
     chosen = [places[column.tag] for column in columns]
     return from_wire(repeat_rows(rows.select(*chosen, "d")), columns, chosen)
 
@@ -144,7 +144,7 @@ def changes_in(
 
 def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFile]) -> DataFrame:
     """A row of FILES_SCHEMA for each file, in partitions that take about the same time to read."""
-    # With Spark Connect, `default_parallelism` runs a query.
+    # Not for few files: with Spark Connect, `default_parallelism` runs a query.
     cores = default_parallelism(spark) if len(files) > FEW_FILES else FEW_FILES
     tasks = tasks_of([file.size for file in files], cores)
     columns = {
@@ -158,13 +158,13 @@ def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFil
 
 
 def tasks_of(sizes: Sequence[int], cores: int) -> list[int]:
-    """The numbers of the tasks that read files of these sizes; small files share a task.
+    """The number of the task that reads each file, by the files' sizes; small files share a task.
 
     Each core gets the same number of tasks, unless there are too few files or MOST_TASKS is less.
     """
     costs = [size + _COST_OF_A_FILE for size in sizes]
-    worth = sum(min(1, cost / _COST_OF_A_TASK) for cost in costs)
-    rounds = math.ceil(worth / cores)
+    useful_tasks = sum(min(1, cost / _COST_OF_A_TASK) for cost in costs)
+    rounds = math.ceil(useful_tasks / cores)
     return balanced_tasks(costs, min(MOST_TASKS, cores * rounds))
 
 
@@ -173,7 +173,7 @@ def balanced_tasks(costs: Sequence[int], most: int) -> list[int]:
     heap = [(0, task) for task in range(min(most, len(costs)))]
     tasks = [0] * len(costs)
     for place in sorted(range(len(costs)), key=lambda place: -costs[place]):
-        held, task = heap[0]
+        load, task = heap[0]
         tasks[place] = task
-        heapq.heapreplace(heap, (held + costs[place], task))
+        heapq.heapreplace(heap, (load + costs[place], task))
     return tasks

@@ -1,8 +1,8 @@
 """A source in Spark: a view with the source's name, and the tables from which it selects.
 
 Each run writes a table of its own, which never changes later, and points the view to it in one
-step. Earlier queries may still read the previous table: that one is marked as unused, and a later
-run drops it once the mark is old enough.
+step. Earlier queries may still read the previous table. So it is only marked as unused, and a
+later run drops it once the mark is old enough.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from dbt.adapters.mzs3.store.connection import AwsConnection
 
 PROPERTY = "mzs3.shard."
 UNUSED = "unused_since"
-# If a table is older than this and has no mark, its run was killed.
+# The run of a table that is older than this and has no mark was killed.
 LONGEST_RUN_MS = 24 * 60 * 60 * 1000
-_OF_A_RUN = "__shard_([0-9]+)_[0-9a-f]{8}"
+_RUN_SUFFIX = "__shard_([0-9]+)_[0-9a-f]{8}"
 
 TIMES = "spark.sql.timeType.enabled"
 
@@ -63,10 +63,10 @@ class SourceTable:
 def write_source_table(
     spark: SparkSession, table: SourceTable, *, tell: Tell = lambda what: None
 ) -> ColumnBytes | None:
-    """Writes the shard's rows to the source. Returns what was fetched, None if that is unknown.
+    """Writes the shard's rows to the source. Returns what was fetched, or None if that is unknown.
 
-    With `validate`, passes the comparison to `tell`, as (log level, line), and records it in a
-    table of the schema, also if encodings differ. Raises ShardError, S3Error, and Spark's
+    With `validate`, passes lines on the comparison to `tell`, as (log level, line), and records it
+    in a table of the schema, even if encodings differ. Raises ShardError, S3Error, and Spark's
     failures. After an error or a killed run, the source still has its earlier rows.
     """
     source, fetching = table.source, Fetching()
@@ -153,12 +153,12 @@ def refresh_source(
     if_missing: bool,
     tell: Tell = lambda what: None,
 ) -> ColumnBytes | None:
-    """Writes the shard's rows to the source, or none if `is_empty`. With `if_missing`, only writes
-    a missing source, without rows. See `write_source_table` for `tell`, the result and errors."""
+    """Writes the shard's rows to the source, or no rows if `is_empty`. With `if_missing`, only
+    creates a missing source, without rows. See `write_source_table` for the rest."""
     if if_missing and source_exists(spark, table.schema, table.identifier):
         return None
     if is_empty or if_missing:
-        # Another process may have written it in the meantime.
+        # With `if_missing`, as another process may have written the source in the meantime.
         write_empty_table(spark, table, if_missing=if_missing)
         return None
     return write_source_table(spark, table, tell=tell)
@@ -187,27 +187,27 @@ class TableReplacement:
         self.before = self._table_of_view()
 
     def replace_rows(self, rows: DataFrame, *, if_missing: bool = False) -> None:
-        """Writes the source's rows, and a missing schema; after a failure the old rows stay.
+        """Replaces the source's rows; creates a missing schema. After a failure the old rows stay.
 
-        Keeps the rows of a run that began later, and with `if_missing` any rows. A running query
-        can read the old rows for another `keep_ms`.
+        Does not replace the rows of a run that began later, nor any rows with `if_missing`. A
+        running query can read the old rows for another `keep_ms`.
         """
         self.create_schema()
         self._drop_unused()
         self._write(rows)
         try:
-            unread = self.point_view(if_missing=if_missing)
+            unused = self.point_view(if_missing=if_missing)
         except BaseException:
             with contextlib.suppress(ShardError, *SPARK_FAILURES):
-                # Marked, not dropped: the view may have selected from it for a moment.
+                # Marked, not dropped: the view may have selected from the table for a moment.
                 if self._table_of_view() != self.table:
                     self._mark(self.table)
             raise
-        if unread is not None:
-            self._mark(unread)
-            # No query uses the new table if the view never selected from it.
-            if not self.keep_ms or unread == self.table:
-                self._drop(unread)
+        if unused is not None:
+            self._mark(unused)
+            # No query reads the new table if the view never selected from it.
+            if not self.keep_ms or unused == self.table:
+                self._drop(unused)
 
     def create_schema(self) -> None:
         """Creates the schema of the source if there is none."""
@@ -230,29 +230,29 @@ class TableReplacement:
     def point_view(self, *, if_missing: bool) -> str | None:
         """Points the view to the new table. Returns the table that is now unused, if any.
 
-        The new table is unused if the view exists and `if_missing`, or if it selects from a
-        concurrent run's table that began later. Other runs are not compared, as clocks differ.
+        The new table is unused if the view exists and `if_missing`, or if a concurrent run that
+        began later has changed the view. Other runs are not compared, as clocks differ.
         """
         if self._is_old(self.table):
-            # Another run may have marked it as the table of a killed run.
+            # Another run may have marked the new table, as if this run were killed.
             self.spark.sql(
                 f"alter table {qualified_name(self.schema, self.table)} "
                 f"unset tblproperties if exists ('{PROPERTY}{UNUSED}')"
             )
         view = qualified_name(self.schema, self.identifier)
         select = f"select * from {qualified_name(self.schema, self.table)}"
-        now = self._table_of_view()
-        if now is None:
+        current = self._table_of_view()
+        if current is None:
             self.spark.sql(f"create view if not exists {view} as {select}")
-            now = self._table_of_view()
-        if now == self.table:
+            current = self._table_of_view()
+        if current == self.table:
             return None
-        if now is not None:
-            is_later = (self._began_at(now) or 0) > (self._began_at(self.table) or 0)
-            if if_missing or (now != self.before and is_later):
+        if current is not None:
+            is_later = (self._began_at(current) or 0) > (self._began_at(self.table) or 0)
+            if if_missing or (current != self.before and is_later):
                 return self.table
         change_view(self.spark, view, select, PROPERTY, {})
-        return now
+        return current
 
     def _table_of_view(self) -> str | None:
         """The view's table, None without a view. Raises ShardError if the view is not ours."""
@@ -262,13 +262,13 @@ class TableReplacement:
         rows = self.spark.sql(f"describe extended {view}").collect()
         texts = [row["data_type"] for row in rows if row["col_name"] == "View Text"]
         quoted = re.escape(quote_identifier(self.identifier.lower()).removesuffix("`"))
-        found = re.search(f"{quoted}({_OF_A_RUN})`", texts[-1].lower()) if texts else None
-        if found is None:
+        matched = re.search(f"{quoted}({_RUN_SUFFIX})`", texts[-1].lower()) if texts else None
+        if matched is None:
             raise ShardError(
                 f"{self.schema}.{self.identifier} was not made by this source. Drop it, or give "
                 "the source another schema or identifier"
             )
-        return self.identifier.lower() + found[1]
+        return self.identifier.lower() + matched[1]
 
     def _drop_unused(self) -> None:
         """Drops tables that were marked `keep_ms` ago or earlier; marks the tables of killed runs.
@@ -280,9 +280,9 @@ class TableReplacement:
         for name in (row["tableName"] for row in tables):
             if self._began_at(name) is None or name == current:
                 continue
-            found = read_properties(self.spark, qualified_name(self.schema, name), PROPERTY) or {}
-            if UNUSED in found:
-                if int(found[UNUSED]) <= now_ms() - self.keep_ms:
+            marks = read_properties(self.spark, qualified_name(self.schema, name), PROPERTY) or {}
+            if UNUSED in marks:
+                if int(marks[UNUSED]) <= now_ms() - self.keep_ms:
                     self._drop(name)
             elif self._is_old(name):
                 self._mark(name)
@@ -293,9 +293,9 @@ class TableReplacement:
         self.spark.sql(f"drop table if exists {table}{purge}")
 
     def _began_at(self, name: str) -> int | None:
-        """When the run with this table began, in ms since the epoch; None for other tables."""
-        found = re.fullmatch(re.escape(self.identifier.lower()) + _OF_A_RUN, name.lower())
-        return int(found[1]) if found else None
+        """When the run of this table began, in ms since the epoch; None for other tables."""
+        matched = re.fullmatch(re.escape(self.identifier.lower()) + _RUN_SUFFIX, name.lower())
+        return int(matched[1]) if matched else None
 
     def _is_old(self, name: str) -> bool:
         return (self._began_at(name) or 0) <= now_ms() - LONGEST_RUN_MS

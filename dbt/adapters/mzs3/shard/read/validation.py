@@ -40,7 +40,7 @@ class ValidatedBatch:
 
 @dataclass(frozen=True)
 class Validation:
-    """The comparison of a shard as of a time, without batches that have no changes."""
+    """The comparison of a shard's encodings as of a time, for batches that have changes."""
 
     location: str
     as_of: int
@@ -58,12 +58,12 @@ class Validation:
 
     @property
     def summary(self) -> str:
-        """A line for users if nothing differs."""
+        """A line for users, to be shown if no values differ."""
         if not self.compared:
             return "no values were compared, as no file that was read has them in both encodings"
-        some = sum(bool(batch.compared) for batch in self.batches)
+        both = sum(bool(batch.compared) for batch in self.batches)
         return (
-            f"{grouped(self.compared, 'value')} were compared, in {some} of {len(self.batches)} "
+            f"{grouped(self.compared, 'value')} were compared, in {both} of {len(self.batches)} "
             "batches, and are the same in both encodings"
         )
 
@@ -108,7 +108,7 @@ def validate_shard(
         compare = shipped(compare_files, shard.connection, shard.location)
         rows = in_tasks(spark, shard, files).mapInArrow(compare, COMPARED_DDL).collect()
         results = {row["key"]: (row["compared"], row["differing"]) for row in rows}
-    names = {column.tag: column.name for one in state.schemas for column in one.columns}
+    names = {column.tag: column.name for schema in state.schemas for column in schema.columns}
 
     def summed(batch: ShardBatch) -> ValidatedBatch:
         keys = [shard.location.key(file.name) for file in batch.files]
@@ -146,7 +146,7 @@ _COLUMNS = pa.schema(
 def record(
     spark: SparkSession, schema: str, source: str, validation: Validation, invocation_id: str
 ) -> None:
-    """Appends a row for each batch to the schema's TABLE, which is created if it is missing.
+    """Appends a row for each batch to the table TABLE of the schema, which it creates if missing.
 
     Raises Spark's failures, and SparkJobError if another relation has the name.
     """

@@ -43,7 +43,7 @@ def kind_of(data_type: T.DataType) -> Type:
 
 
 def ddl_of(data_type: T.DataType) -> str:
-    """The type in DDL, with `string` for any text type; `simpleString` quotes no field names."""
+    """The type in DDL, with `string` for any text type. Quotes fields; `simpleString` does not."""
     if isinstance(data_type, T.StructType):
         fields = (f"{quote_identifier(f.name)}:{ddl_of(f.dataType)}" for f in data_type.fields)
         return f"struct<{','.join(fields)}>"
@@ -56,7 +56,7 @@ def ddl_of(data_type: T.DataType) -> str:
 def fits(data_type: T.DataType, kind: Type) -> bool:
     """Whether a shard's column of type `kind` can store values of the Spark type.
 
-    For ranges, PostgreSQL's arrays and similar types, Spark has structs of their parts, in order.
+    Values of ranges, PostgreSQL's arrays and similar types are structs of their parts, in order.
     """
     if kind.name == "uuid":
         return isinstance(data_type, (T.StringType, T.BinaryType))
@@ -152,14 +152,14 @@ def evolved_columns(
     policy or the types do not allow.
     """
     problems: list[str] = []
-    found = {folded(column.name): column for column in given}
+    by_name = {folded(column.name): column for column in given}
     columns = [
-        _widened(column, found.get(folded(column.name)), policy, problems)
+        _widened(column, by_name.get(folded(column.name)), policy, problems)
         for column in _renamed(current, renames, problems)
     ]
-    known = {folded(column.name) for column in columns}
-    gone = [column.name for column in columns if folded(column.name) not in found]
-    new = [column for column in given if folded(column.name) not in known]
+    current_names = {folded(column.name) for column in columns}
+    gone = [column.name for column in columns if folded(column.name) not in by_name]
+    new = [column for column in given if folded(column.name) not in current_names]
     if gone and policy in ("ignore", "fail"):
         problems.append(
             f"the shard has {', '.join(gone)}, which the model lacks; select them, or set "

@@ -19,7 +19,7 @@ RECENT = 100
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns in force from the time `since` on. Raises ValueError if tags or names repeat."""
+    """Columns in force from the time `since` on. Raises ValueError for repeated tags or names."""
 
     id: int
     since: int
@@ -44,11 +44,11 @@ class Schema:
 class ShardState:
     """Schemas, oldest first, and batches, which cover the times from 0 to `upper` without gaps.
 
-    The last schema is in force. The shard can be read as of `since` to before `upper`. Tags from
-    `next_tag` on are unused. `retired` lists files of replaced batches until they are deleted.
-    `sweeps` counts deletions and resets, `writes` counts writes of the state, and `recent` has the
-    ids of the last RECENT writes. `digest` is that of all rows (`shard.write.diff.digest_of`),
-    empty if unknown. Raises ValueError if the state is not valid.
+    The last schema is in force. The shard can be read as of times from `since` to before `upper`.
+    Tags from `next_tag` on are unused. `retired` lists files of replaced batches until they are
+    deleted. `sweeps` counts deletions and resets, `writes` counts writes of the state, and
+    `recent` has the ids of the last RECENT writes. `digest` is the digest of all rows
+    (`write.diff.digest_of`), empty if unknown. Raises ValueError if the state is not valid.
     """
 
     schemas: tuple[Schema, ...]
@@ -156,18 +156,18 @@ class ShardState:
         return replace(self, batches=(*self.batches, batch), since=since, digest=digest)
 
     def compacted(self, old: Sequence[ShardBatch], new: ShardBatch, now: int) -> ShardState:
-        """The state with `new` in place of its oldest batches, readable from the time of `new` on.
+        """The state with `new` in place of the oldest batches, `old`; readable since `new`'s time.
 
         If the last batch of `old` was extended in the meantime, the added time becomes a batch
         without files. The files of `old` are retired at `now`, in ms since the epoch. Raises
         ShardError if the shard no longer begins with the batches `old`.
         """
         first = self.batches[: len(old)]
-        later = _extension(tuple(old), first)
-        if not old or (first != tuple(old) and not later):
+        extension = _extension(tuple(old), first)
+        if not old or (first != tuple(old) and not extension):
             raise ShardError("another run has compacted the shard in the meantime")
         since = max(self.since, new.moment)
-        batches = (new, *later, *self.batches[len(old) :])
+        batches = (new, *extension, *self.batches[len(old) :])
         used = {batch.schema for batch in batches} | {self.schema.id}
         needed = self.schema_at(since).id
         schemas = tuple(s for s in self.schemas if s.id in used or s.id >= needed)
@@ -202,12 +202,12 @@ class ShardState:
         )
 
     def written_after(self, before: ShardState | None, writer: str) -> ShardState:
-        """This state as the write with the id `writer` stores it in place of `before`."""
+        """This state in the form in which the write with the id `writer` replaces `before`."""
         writes, recent = (before.writes, before.recent) if before is not None else (0, ())
         return replace(self, writes=writes + 1, recent=(*recent, writer)[-RECENT:])
 
     def was_written(self, written: ShardState) -> bool | None:
-        """Whether this state includes the write of `written`; None if that can't be told."""
+        """Whether this state includes the write of `written`; None if that is unknown."""
         if written.recent[-1] in self.recent:
             return True
         return False if written.writes <= self.writes < written.writes + RECENT else None
@@ -215,7 +215,7 @@ class ShardState:
     def swept(self, names: Collection[str]) -> ShardState:
         """The state to store before files with these names are deleted.
 
-        It always differs from this state, so that a run that has read this one can't commit.
+        The result always differs from this state: no run that has read this one can still commit.
         """
         retired = tuple(file for file in self.retired if file.name not in names)
         return replace(self, retired=retired, sweeps=self.sweeps + 1)
@@ -224,7 +224,7 @@ class ShardState:
 def _extension(
     old: tuple[ShardBatch, ...], current: tuple[ShardBatch, ...]
 ) -> tuple[ShardBatch, ...]:
-    """The time by which the last old batch was extended, as a batch without files, if it was."""
+    """A batch without files for the time by which the last of `old` was extended, if it was."""
     if not old or len(current) < len(old) or current[:-1] != old[:-1]:
         return ()
     last, now = old[-1], current[-1]
@@ -260,8 +260,8 @@ class Retired:
 class ShardBatch:
     """The changes from the time `lower` to before `upper`, in ms since the epoch.
 
-    All are stored with the time `upper - 1`: readers as of an earlier time skip the batch. A batch
-    without files has no changes. `schema` is the id of the batch's schema, `additions` and
+    All changes are stored with the time `upper - 1`: reads as of earlier times skip the batch. If
+    it has no files, it has no changes. `schema` is the id of the batch's schema, `additions` and
     `retractions` count the rows added and retracted, and `sort_by` has the tags of the columns by
     which rows are sorted across files.
     """

@@ -51,7 +51,7 @@ class LostRaceError(ShardError):
 
 
 class UnknownWriteError(S3Error):
-    """A write may have succeeded, or may succeed later; callers add what users can do."""
+    """A write may have succeeded, or may succeed later. Callers add advice to the text."""
 
 
 class StateStore:
@@ -78,7 +78,7 @@ class StateStore:
             with closing(stream):
                 data = stream.rest()
         except StoreError as exc:
-            if _is_no_object(exc):
+            if _lacks_object(exc):
                 self.clock = exc.time
                 return None
             raise S3Error(describe(exc, f"reading {self.uri}", READS_OBJECT)) from exc
@@ -114,7 +114,7 @@ class StateStore:
 
     def change(self, change: Callable[[ShardState], ShardState]) -> StoredState:
         """Applies `change` to the state and writes the result, if it differs. If another writer
-        was faster, reads the state and tries again."""
+        was faster, reads the new state and tries again."""
         for attempt in range(ATTEMPTS):
             before = self.existing()
             state = change(before.state)
@@ -132,8 +132,8 @@ class StateStore:
     def reset(self) -> ShardState:
         """Empties the shard; the next run writes all its rows. Returns the state before that.
 
-        Deletes no files: as after a compaction, earlier readers can still use them. A run in
-        progress loses the race and starts over."""
+        Deletes no files: as after a compaction, earlier readers can still use them. A run that is
+        in progress loses the race, and starts over."""
         self.require_conditions()
         replaced: list[ShardState] = []
 
@@ -169,7 +169,7 @@ class StateStore:
         """Returns the stored state if the write succeeded after all; else raises an error."""
         text = describe(exc, f"writing {self.uri}", "s3:PutObject")
         is_conflict = isinstance(exc, ConflictError)
-        is_unmet = is_conflict or isinstance(exc, PreconditionFailedError) or _is_no_object(exc)
+        is_unmet = is_conflict or isinstance(exc, PreconditionFailedError) or _lacks_object(exc)
         if not is_unmet and exc.is_certain_refusal:
             raise S3Error(text) from exc
         try:
@@ -192,7 +192,7 @@ class StateStore:
         raise UnknownWriteError(text + _MAY_BE_WRITTEN) from exc
 
 
-def _is_no_object(exc: StoreError) -> bool:
+def _lacks_object(exc: StoreError) -> bool:
     return isinstance(exc, MissingError) and not isinstance(exc, MissingBucketError)
 
 

@@ -37,7 +37,7 @@ BATCHES = "batches/"
 
 @dataclass(frozen=True)
 class BatchWriter:
-    """How a run or a compaction writes files; texts of errors begin with `doing`."""
+    """What a run or a compaction needs to write files; texts of errors begin with `doing`."""
 
     connection: AwsConnection
     prefix: Prefix
@@ -75,13 +75,13 @@ def write_batch(
         max_bytes_in_memory=writer.sizes.max_multi_part_bytes_in_memory,
     )
     files: Sequence[PendingFile] | None = ()
-    lost: UploadReaper | None = None
+    reaper: UploadReaper | None = None
     try:
         parts = changes()
         writer.require_not_cancelled()
         files = None  # only the tasks know which uploads they open
         files, additions, retractions = upload(prefix, parts, spec)
-        lost = find_lost_attempts(prefix, spec.location, files, parts)
+        reaper = find_lost_attempts(prefix, spec.location, files, parts)
         writer.require_not_cancelled()
         written = complete_files(prefix, files)
     except Exception as exc:
@@ -89,26 +89,26 @@ def write_batch(
         ended = "was cancelled" if is_stopped else f"failed: {explain(exc)}"
         text = followed_by(f"{writer.doing} {ended}", "The shard is what it was")
         left = clean_up(prefix, spec.location, files, keeps=getattr(exc, "keys", ()))
-        if lost is not None and (open_yet := lost.abort_after_commit(speculative=True)):
+        if reaper is not None and (open_yet := reaper.abort_after_commit(speculative=True)):
             left = f"{left}; {open_yet}" if left else open_yet
         raise ShardError(f"{text}. {left}" if left else text) from exc
-    if lost is not None:
-        lost.abort_after_commit(speculative=True)
+    if reaper is not None:
+        reaper.abort_after_commit(speculative=True)
     return replace(batch, files=written, additions=additions, retractions=retractions)
 
 
 def upload(
     prefix: Prefix, changes: DataFrame, spec: WriteSpec
 ) -> tuple[Sequence[PendingFile], int, int]:
-    """Uploads the files of partitioned changes; again if Spark recomputed rows in the meantime.
+    """Uploads the files of partitioned changes, a second time if Spark has computed rows twice.
 
     Returns the open uploads, and how many rows they add and retract. Raises Spark's failures and
     ShardError.
     """
     for _ in range(2):
-        counted = Observation()
+        row_counts = Observation()
         rows = changes.observe(
-            counted,
+            row_counts,
             F.count(F.lit(1)).alias("rows"),
             F.sum(F.greatest(F.col(DIFF), F.lit(0))).alias("additions"),
             F.sum(F.greatest(-F.col(DIFF), F.lit(0))).alias("retractions"),
@@ -116,9 +116,9 @@ def upload(
         uploads = run_upload_job(rows, spec)
         files = uploads.files
         if uploads.refuted is None:
-            found = observed(counted)
-            check_count(sum(file.rows for file in files), int(found["rows"]))
-            return files, int(found["additions"] or 0), int(found["retractions"] or 0)
+            counts = observed(row_counts)
+            check_count(sum(file.rows for file in files), int(counts["rows"]))
+            return files, int(counts["additions"] or 0), int(counts["retractions"] or 0)
         abort_all(prefix, [(file.key, file.upload_id) for file in files])
         abort_uploads_of_tasks(prefix, spec.location)  # uploads that remain only cost storage
     raise ShardError(COMPUTED_TWICE)
@@ -137,7 +137,7 @@ class TakenNamesError(ShardError):
 
 
 def complete_files(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
-    """Completes all uploads; returns their files. Raises ShardError if some fail."""
+    """Completes all uploads. Returns the files. Raises ShardError if an upload fails."""
     taken_keys: list[str] = []
     etags = KnownEtags(prefix.store.traits)
 
@@ -180,7 +180,7 @@ def clean_up(
 ) -> str | None:
     """Aborts a batch's uploads and deletes its objects. Returns what may be left, or None.
 
-    `files` is None while only tasks know the uploads; `keeps` are keys of others' objects.
+    `files` is None if only tasks know the uploads. Objects with keys in `keeps` are not ours.
     """
     if files is None:
         return abort_uploads_of_tasks(prefix, folder)
@@ -195,7 +195,7 @@ def clean_up(
 def find_lost_attempts(
     prefix: Prefix, folder: S3Location, files: Sequence[PendingFile], parts: DataFrame
 ) -> UploadReaper | None:
-    """A reaper for uploads of task attempts that Spark gave up; None if there can't be any."""
+    """A reaper of uploads of task attempts that Spark gave up; None if there can be none."""
     if not files:
         return None
     reaper = UploadReaper(Prefix(prefix.store, folder), files[0].upload_id, take_over=True)
@@ -203,14 +203,14 @@ def find_lost_attempts(
 
 
 def abort_uploads_of_tasks(prefix: Prefix, folder: S3Location) -> str | None:
-    """Aborts uploads until tasks open no more. Returns what may be left, or None."""
-    there = Prefix(prefix.store, folder)
+    """Aborts uploads until tasks open no more of them. Returns what may be left, or None."""
+    below = Prefix(prefix.store, folder)
     try:
-        with prove_writing(there) as probe:
-            return UploadReaper(there, probe, take_over=True).abort_until_idle()
+        with prove_writing(below) as probe:
+            return UploadReaper(below, probe, take_over=True).abort_until_idle()
     except S3Error as exc:
         return (
-            f"Open uploads may be left below {there.uri}, which cost storage but are not visible: "
+            f"Open uploads may be left below {below.uri}, which cost storage but are not visible: "
             "a lifecycle rule of the bucket that aborts incomplete uploads removes them, and "
             f"compact_shard after a week. Looking for them failed too: {exc}"
         )
@@ -221,8 +221,8 @@ def committing(store: StateStore, files: Sequence[BatchFile]) -> Iterator[None]:
     """Wraps the write of the state that commits these files.
 
     Suppresses an error if the files are committed nevertheless, as after a lost response. Raises
-    other errors again, and deletes the files if they are certainly not committed: not after an
-    UnknownWriteError, as that write may still succeed.
+    any other error again. Before that, deletes the files unless they may be committed, as after an
+    UnknownWriteError, whose write may still succeed.
     """
     try:
         yield

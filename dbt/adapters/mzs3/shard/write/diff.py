@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.spark.frames import default_parallelism
 
 
 def as_compared(column: Column) -> Column:
-    """The column as a diff reads it: a numeric of few digits is read as its double in the file.
+    """The column as a diff reads it: of a numeric with few digits, the double in the file.
 
     This is faster: Spark would have to convert the exact digits of each value to a decimal.
     """
@@ -27,44 +27,44 @@ def as_compared(column: Column) -> Column:
 
 
 def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
-    """The changes that turn the shard's rows, the sum of `before`, into `rows`, as multisets.
+    """The changes that turn the shard's rows, the sum of the changes `before`, into `rows`.
 
     `before` has `stored` bytes in files, and may have doubles for decimals (`as_compared`). Rows
-    whose hashes cancel out count as equal (docs/decisions/0033-a-diff-compares-hashes.md); all
-    others are compared by all columns.
+    are first compared by hashes (docs/decisions/0033-a-diff-compares-hashes.md); rows whose hashes
+    show a difference are compared by all columns.
     """
     names = rows.columns
-    decimals, kinds = column_types(rows), column_types(before)
-    doubles = [name for name in names if decimals[name] != kinds[name] == T.DoubleType()]
+    row_kinds, kinds = column_types(rows), column_types(before)
+    doubles = [name for name in names if row_kinds[name] != kinds[name] == T.DoubleType()]
     now = rows.selectExpr(*_casts(names, dict.fromkeys(doubles, "double")), f"1L AS {DIFF}")
     both = now.union(before.selectExpr(*names, f"-{DIFF} AS {DIFF}"))
     if _has_nested(kinds):
         changes = consolidate(both, names)
     else:
-        # Narrower rows are hashed, moved and sorted faster.
+        # Packed rows are narrower, so they are hashed, moved and sorted faster.
         schema = T.StructType([field for field in both.schema.fields if field.name != DIFF])
         packed, _ = packed_columns(schema)
         sent = [column.rpartition(" as ")[2] for column in packed]
         nullable = [name for name in sent if name in names]
-        missed = [*_nulls(nullable), *_signs(decimals, names)]
+        missed = [*_nulls(nullable), *_signs(row_kinds, names)]
         packed_rows = both.selectExpr(*packed, DIFF)
         changes = consolidate(_without_equal(packed_rows, sent, missed, stored), ["h1", *sent])
         changes = changes.selectExpr(*unpacked_columns(schema), DIFF)
     if not doubles:
         return changes
-    exact = {name: decimals[name].simpleString() for name in doubles}
+    exact = {name: row_kinds[name].simpleString() for name in doubles}
     return changes.selectExpr(*_casts(names, exact), DIFF)
 
 
 HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
-# Bytes in files for each task, which sorts several times as much, with the model's rows.
+# Bytes in files per task. Decoded, and with the model's rows, a task sorts several times more.
 BYTES_OF_A_SORT = 64 << 20
 
 
 def _without_equal(
     both: DataFrame, names: Sequence[str], missed: Sequence[str], stored: int
 ) -> DataFrame:
-    """The rows without groups of equal hashes h1 and h2 whose `d` sum to 0: nothing changed there.
+    """Removes unchanged rows: groups with equal hashes h1 and h2, in which the sum of `d` is 0.
 
     `missed` is SQL for what a hash of the columns ignores: NULLs, and the sign of -0.0. Each row
     is computed once, as a query may return different rows each time. Rows with the same h1 are in
@@ -74,20 +74,20 @@ def _without_equal(
     hashed = both.selectExpr(
         *names, DIFF, first.format(", ".join(names)), second.format(", ".join([*names, *missed]))
     )
-    # A partition per core: Spark sorts it, so it need not fit into memory. With Spark's default of
-    # 200, writing their shuffle blocks would take a third of the time. More for large files, as a
-    # cluster that scales up may have few cores yet; a multiple of the cores, as two cores take as
-    # long for five equal tasks as for six.
+    # One partition per core: it need not fit into memory, as Spark sorts it. With Spark's default
+    # of 200 partitions, writing shuffle blocks would take a third of the time. More partitions for
+    # large files, as a cluster that scales up may have few cores yet. Always a multiple of the
+    # cores, as two cores take as long for five equal tasks as for six.
     cores = default_parallelism(both.sparkSession)
     rounds = max(1, -(-stored // (cores * BYTES_OF_A_SORT)))
     partitioned = hashed.repartition(cores * rounds, "h1")
     same_hash = "OVER (PARTITION BY h1)"
-    of_all = (
+    aggregates = (
         f"sum({DIFF}) {same_hash} AS _mz_sum",
         f"min(h2) {same_hash} AS _mz_least",
         f"max(h2) {same_hash} AS _mz_most",
     )
-    return partitioned.selectExpr("*", *of_all).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
+    return partitioned.selectExpr("*", *aggregates).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
 
 
 def _casts(names: Sequence[str], types: Mapping[str, str]) -> list[str]:
@@ -106,13 +106,13 @@ def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
     kinds = column_types(changes)
     if _has_nested(kinds):
         return ""
-    # A hash ignores NULLs, and treats -0.0 as 0.0.
+    # The keys include what a hash misses: it ignores NULLs, and treats -0.0 as 0.0.
     keys = [*names, *(f"isnull({name})" for name in names), *_signs(kinds, names)]
     hashes = [f"xxhash64({seed}, {', '.join(keys)}) AS h{seed}" for seed in (1, 2)]
-    # Halves of hashes, as sums of whole ones would be too large for 64 bits.
+    # Halves of hashes, as sums of whole hashes would be too large for 64 bits.
     halves = ("(h1 & 4294967295)", "shiftright(h1, 32)", "(h2 & 4294967295)", "shiftright(h2, 32)")
-    counted = (DIFF, *(f"{DIFF} * {half}" for half in halves))
-    sums = ", ".join(f"coalesce(sum({each}), 0)" for each in counted)
+    summands = (DIFF, *(f"{DIFF} * {half}" for half in halves))
+    sums = ", ".join(f"coalesce(sum({each}), 0)" for each in summands)
     [row] = changes.selectExpr(DIFF, *hashes).selectExpr(f"concat_ws(' ', {sums})").collect()
     return str(row[0])
 
@@ -129,6 +129,6 @@ def _signs(kinds: Mapping[str, T.DataType], names: Sequence[str]) -> list[str]:
 
 
 def _nulls(names: Sequence[str]) -> list[str]:
-    """SQL of numbers that have a bit for each column, 1 if it is NULL."""
+    """SQL of numbers with one bit per column, which is 1 if the column is NULL."""
     bits = [f"if(isnull({name}), {1 << place % 63}L, 0L)" for place, name in enumerate(names)]
     return [" | ".join(bits[start : start + 63]) for start in range(0, len(bits), 63)]

@@ -60,7 +60,7 @@ def persist_shard(
     """Appends a batch to the shard: the rows of `query` or, in mode diff, the changes to them.
 
     The changes have the time `as_of`, in ms since the epoch, or the shard's `upper` if that is
-    later. After a lost race with another run, starts over, a few times. `tell` takes warnings. In
+    later. After a lost race with another run, starts over, a few times. `tell` gets warnings. In
     the result, `manifest` is the URI of the shard's state, and `rows` counts changes. Raises an
     Mzs3Error, after which the shard is unchanged, except after an UnknownWriteError.
     """
@@ -72,7 +72,7 @@ def persist_shard(
         problems.found += type_problems(frame.schema, parsed.column_types).values()
     with problems.gathered():
         location = resolve_location(spark, node, parsed.location, as_of)
-    if frame is None or location is None:  # else `evolve_shard` reports the types' problems
+    if frame is None or location is None:  # else `evolve_shard` reports wrong `column_types`
         problems.raise_if_any()
         raise AssertionError
     shard = ShardLocation(connections[parsed.aws_connection], location)
@@ -99,7 +99,7 @@ def persist_shard(
 
 
 def _write_once(run: ShardRun, *, warns: bool) -> Committed:
-    """One attempt; raises LostRaceError if another run was faster."""
+    """Makes one attempt. Raises LostRaceError if another run was faster."""
     store = StateStore(open_store(run.shard.connection, run.shard.location), run.shard.location)
     before = store.read()
     state = None if before is None else before.state
@@ -151,7 +151,7 @@ def is_unchanged(run: ShardRun, state: ShardState) -> bool:
 def with_digest(run: ShardRun, after: ShardState, batch: ShardBatch) -> ShardState:
     """The state with a digest of its rows, if this run has found them unchanged.
 
-    It is computed from the shard's files: a model's query may return different rows each time.
+    The digest is of the shard's files, as a model's query may return different rows each time.
     """
     if run.options.mode != "diff" or batch.files or after.digest:
         return after

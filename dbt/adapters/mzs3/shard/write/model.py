@@ -1,4 +1,4 @@
-"""A model's columns and rows in the form of its shard, and the changes to the shard."""
+"""A model's columns and rows in the form of its shard, and its changes to the shard."""
 
 from __future__ import annotations
 
@@ -83,19 +83,19 @@ def evolve_shard(run: ShardRun, before: ShardState | None) -> ShardState:
 
 
 def changes_of(run: ShardRun, state: ShardState, moment: int) -> DataFrame:
-    """The changes of this run, with a partition for each part."""
+    """The changes of this run, with one Spark partition per part."""
     columns, parts = state.schema.columns, run.options.parts
     sorted_by, _ = state.schema.named(run.options.sort_by)
     keys = [f"c{columns.index(column)}" for column in sorted_by]
     rows = model_rows(run.frame, columns)
-    ordered: list[Column | str] = [F.lit(moment).cast("bigint").alias("t"), "d", *rows.columns]
+    selected: list[Column | str] = [F.lit(moment).cast("bigint").alias("t"), "d", *rows.columns]
     if run.options.mode == "diff" and any(batch.files for batch in state.batches):
         compared = list(map(as_compared, columns))
         before = changes_in(run.spark, run.shard, state.batches, compared)
         stored = sum(batch.bytes for batch in state.batches)
-        changes = changes_between(rows, before, stored).select(ordered)
+        changes = changes_between(rows, before, stored).select(selected)
         return parts_of_changes(changes, keys, parts, state.batches)
-    new = in_parts(additions(rows).select(ordered), parts or default_parallelism(run.spark))
+    new = in_parts(additions(rows).select(selected), parts or default_parallelism(run.spark))
     return sort_parts(new, keys) if keys else new
 
 
@@ -119,28 +119,28 @@ def default_datums(
 ) -> dict[str, bytes]:
     """The values of SQL expressions as messages `Datum`. Raises ConfigError with all failures."""
     columns = {folded(column.name): column for column in given}
-    found: dict[str, bytes] = {}
+    datums_by_name: dict[str, bytes] = {}
     problems: list[str] = []
     for name, expression in expressions.items():
         column = columns.get(folded(name))
         if column is None:
             problems.append(
                 f"column_defaults has {name}, which the model lacks; it has "
-                f"{', '.join(one.name for one in given)}"
+                f"{', '.join(each.name for each in given)}"
             )
             continue
         value = f"SELECT CAST(({expression}) AS {column.spark_sql}) AS value"
         try:
-            one = canonical_columns(spark.sql(value))
-            [field], kind = one.schema.fields, column.kind
+            row = canonical_columns(spark.sql(value))
+            [field], kind = row.schema.fields, column.kind
             values = in_wire_type(F.col(field.name), field.dataType, kind, column.name)
-            wire = as_wire(one.select(values).toArrow().column(0).combine_chunks(), kind)
-            found[name] = datums(wire, kind)[0].as_py() or b""
+            wire = as_wire(row.select(values).toArrow().column(0).combine_chunks(), kind)
+            datums_by_name[name] = datums(wire, kind)[0].as_py() or b""
         except (PySparkException, ValueError) as exc:
             reason = str(explain(exc)).splitlines()[0]
             problems.append(f"column_defaults has {expression} for {name}, which fails: {reason}")
     Problems(node, problems).raise_if_any()
-    return found
+    return datums_by_name
 
 
 def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
