@@ -58,7 +58,7 @@ def is_due(epochs: Epochs) -> bool:
 def replaced_partitions(epochs: Epochs) -> list[tuple[str, str]]:
     """The partitions that the latest snapshot replaces, oldest first.
 
-    Without those of epochs with `due` but not `done`, and of the last full listing.
+    Not those of epochs with `due` but not `done`, nor of the last full listing.
     """
     snapshot = int(latest(Phase.SNAPSHOT, epochs) or 0)
     kept = {*epochs_due(epochs), latest(Phase.LISTING, epochs)}

@@ -2,7 +2,7 @@
 
 The views and the planning of runs share the queries. A query's `ledger` is the name of the ledger,
 or a subquery in parentheses. An event may occur twice, as the original and as its copy in a
-snapshot: a query's result must be the same.
+snapshot, which must not change the result of a query.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEDGER_COLUMNS = {
     "of_epoch": "string",
     "of_phase": "string",
 }
-"""The columns of an event, besides `epoch` and `phase`."""
+"""An event's columns besides `epoch` and `phase`. `hides`: it hides its object's earlier rows."""
 
 
 class Phase:
@@ -65,7 +65,7 @@ class State:
 
 
 IS_VISIBLE = "coalesce(fetched.epoch >= coalesce(hidden_before, 0), false)"
-"""SQL condition on columns of `objects_sql`: the object has committed rows, not hidden."""
+"""SQL condition on columns of `objects_sql`: the object has committed rows that are visible."""
 
 # SQL of an event's position: epochs in order, each with its plan, its notes, and its end.
 _POSITION = """struct(CAST(epoch AS bigint) AS epoch, CASE phase

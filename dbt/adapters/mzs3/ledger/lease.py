@@ -1,13 +1,12 @@
 """The lock of a source: only the run that holds it changes the source; other runs wait, or fail.
 
-The lock is an optimisation. The ledger is correct without it, because adding a partition is a
-compare-and-set (see `ledger`). Without the lock, two runs could do the same work, and one of them
-would do it in vain.
+The lock is an optimisation, which keeps two runs from doing the same work. The ledger is correct
+without it, because adding a partition is a compare-and-set (see `ledger`).
 
 The lock is a lease, which its holder renews regularly. Each waiting run measures, with its own
 clock, the time since it last saw a renewal, and takes the lock over after `LEASE_S`: clocks of two
 hosts are never compared. A holder that was only slow learns of this at its next `require`, which
-the ledger calls before each write that counts. The new holder ends the slow run's epochs.
+the ledger calls before each write that counts. The new holder closes the slow run's epoch.
 
 In the catalog the lock is a table without rows, whose properties name the holder. Every catalog
 can create such a table atomically. The table is never altered: an ALTER by a slow holder could
@@ -56,13 +55,13 @@ LEASE_S = 120.0
 RENEW_S = 20.0
 NOTHING_COMMITTED = "nothing of it is committed"
 
-# The error that a table exists, not `LOCATION_ALREADY_EXISTS`: a leftover folder is no lock.
+# Errors that a table exists; not `LOCATION_ALREADY_EXISTS`, as a leftover folder is no lock.
 _EXISTS = re.compile("(?<!location_)already_?exists", re.IGNORECASE)
 
 # Locks between the threads of this process, by lock table: all threads are the same `Owner`.
 _threads: dict[str, threading.Lock] = {}
 
-_PREFIX = "mzs3.lock."
+_PREFIX = "mzs3.lock."  # of properties of the tables
 _RENEWAL = "beat"
 # The holder's token. Not called `token`: Spark hides the values of such properties.
 _TOKEN = "taken_as"
@@ -79,8 +78,8 @@ class SourceLock:
     """The lock of a source, held in a `with` block by one run of all that share the metastore.
 
     Takes the lock over from a dead process of this host at once, and from any other holder after
-    `LEASE_S` without a renewal. If `wait_s` seconds have passed, raises SourceError with the
-    holder and the command that removes the lock. Raises SourceError too if the user cancels.
+    `LEASE_S` without a renewal. After `wait_s` seconds, raises SourceError with the holder and
+    the command that removes the lock. Raises SourceError too if the user cancels.
     """
 
     def __init__(
@@ -170,7 +169,7 @@ class SourceLock:
             self.require(outcome)
             yield
         except SourceError:
-            # Not an error of a statement, but of this package: no statement is still running.
+            # This package raises SourceError, not Spark: no statement is still running.
             self.table.drop_mark(self.holder.token)
             raise
         self.table.drop_mark(self.holder.token)
@@ -190,14 +189,14 @@ class SourceLock:
             self.table.drop_mark(earlier.token)
 
     def _try(self) -> Holder | None:
-        """Tries once to take the lock, or to take it over. Returns None, or else the holder."""
+        """Tries once to take or take over the lock. Returns None on success, else the holder."""
         with host_guard(self._relations.lock) as has_guard:
             if self._create():
                 return None
             holder = self.table.holder()
             if holder is None:
                 return None if self._create() else (self.table.holder() or UNKNOWN)
-            # An earlier run of this process has failed to free a lock with the same owner.
+            # A lock with the same owner was left by an earlier run of this process.
             is_abandoned = holder.owner == self.holder.owner or (
                 has_guard and holder.owner.is_gone()
             )
@@ -253,7 +252,7 @@ class SourceLock:
 def host_guard(name: str) -> Iterator[bool]:
     """Yields True to one process of this host at a time: only that one may take over dead locks.
 
-    Without this, if two processes found a dead lock, the second could drop the first one's lock.
+    Without this, if two processes found a dead lock, one could drop the other's new lock.
     """
     digest = hashlib.sha256(f"{current_owner().place} {name}".encode()).hexdigest()[:32]
     path = Path(tempfile.gettempdir()) / f"dbt-mzs3-{digest}.lock"
@@ -289,7 +288,7 @@ class Owner:
         if self.place != _place():
             return False
         if self.boot != _read_text(_BOOT_ID):
-            # A reboot ends all processes. A container may be another host's, with the same name.
+            # Another boot: a reboot of this host or, if in a container, the boot of another host.
             return _namespace() == _HOST_NAMESPACE
         try:
             os.kill(self.pid, 0)
@@ -340,6 +339,7 @@ class Holder:
 
 
 UNKNOWN = Holder("", Owner(place="", boot="", pid=0, started="", host=""))
+"""The holder of a lock whose table does not name its holder."""
 
 
 class LockTable:
@@ -359,7 +359,7 @@ class LockTable:
         return self._holder(self._relations.lock)
 
     def mark(self, holder: Holder) -> None:
-        """Creates the mark with which this holder may drop tables (see `SourceLock.alone`)."""
+        """Creates this holder's mark, which exists while the holder drops tables in `alone`."""
         self._create(self._relations.mark(holder.token), holder)
 
     def marks(self) -> list[Holder]:

@@ -62,9 +62,9 @@ _IDLE_EPOCH = "0"
 class Ledger:
     """The ledger of a source as it was when this object was created, plus this object's writes.
 
-    Pass the `lock`, which this run holds, unless the ledger is only read. Once the lock is lost,
-    writing raises SourceError. Only `write_due` and `write_done` still write, but what they write
-    is never read then; `write_idle` needs no lock.
+    `lock` is the source's lock, which this run holds, or None if the ledger is only read. Once the
+    lock is lost, writing raises SourceError. Only `write_due` and `write_done` still write, but
+    what they write is never read then; `write_idle` needs no lock.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Ledger:
             self.table.drop([(_IDLE_EPOCH, earlier) for earlier in sorted(self._idle)])
 
     def plan(self, epoch: str) -> DataFrame:
-        """The objects that the epoch ingests: object, etag, size, last_modified, hides."""
+        """The objects that the epoch ingests, with OBJECT_COLUMNS and `hides`."""
         return self.partition(epoch, Phase.PLAN).select(*OBJECT_COLUMNS, "hides")
 
     def objects(self, *, one_task: bool = False) -> DataFrame:
@@ -257,7 +257,7 @@ class Ledger:
         return f"(SELECT * FROM {self.relations.ledger} WHERE {condition})"
 
     def _write_mark(self, epoch: str, phase: str) -> None:
-        """Adds the phase with an event copied from the plan: only that there is one matters."""
+        """Adds the phase with an event copied from the plan: only the phase itself matters."""
         self._write(epoch, phase, self.plan(epoch).limit(1), outcome=None, state=F.lit(phase))
 
     def _write(

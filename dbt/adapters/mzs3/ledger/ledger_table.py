@@ -169,7 +169,7 @@ class _LedgerTransactions(LedgerTable):
         return [*map(tuple, phases.collect())]
 
     def _rows(self, epoch: str, phase: str, folder: str) -> DataFrame:
-        """The rows to add: the staged events, or for an `empty_folder` those that close it."""
+        """The rows to add: staged events, or for an `empty_folder` those that close the phase."""
         phase_column = F.lit(phase)
         if folder in self._staged:
             events = self._staged[folder]

@@ -25,7 +25,7 @@ from dbt.adapters.mzs3.spark.sql import quote_literal
 PARTITIONS_AT_ONCE = 100
 
 _ENCRYPTION = "spark.hadoop.parquet.crypto.factory.class"
-# What Arrow uses for Spark's compressions that have another name, or none, in Arrow.
+# Arrow's compressions for those of Spark that Arrow names differently, or lacks.
 _CODECS = {"uncompressed": "none", "lz4_raw": "lz4", "lzo": "snappy"}
 
 RowsOf = Callable[..., OnBatches]
@@ -57,7 +57,7 @@ class RowsTable:
     def rows_from(
         self, given: DataFrame, spec: RowsSpec, rows_of: RowsOf, *more: Any
     ) -> DataFrame:
-        """A frame for `write`: tasks make rows of `given` by `rows_of(spec, *more)`.
+        """A frame for `write`, whose rows tasks produce from `given` by `rows_of(spec, *more)`.
 
         Raises SourceError if Spark is configured to encrypt Parquet, which tasks can't do.
         """

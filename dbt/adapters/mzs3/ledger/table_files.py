@@ -23,9 +23,9 @@ FILES_DDL = "file binary, rows bigint"
 
 END = b"PAR1"
 
-# Of a row group, in Arrow's memory. A worker holds one row group, and the file it belongs to.
+# The size of a row group in Arrow's memory. A worker holds one row group and one file.
 GROUP_BYTES = 16 * 1024 * 1024
-# Of a file. For each running task, Spark's Java process holds about five copies of a file.
+# The size of a file. For each running task, Spark's Java process holds about five copies.
 FILE_BYTES = 16 * 1024 * 1024
 # A column with at least this many rows for each distinct value gets a dictionary.
 ROWS_OF_A_VALUE = 4

@@ -1,6 +1,6 @@
 """The columns of an export: their problems, their logical types, and their canonical form.
 
-Expressions are SQL texts: building them from PySpark's functions takes longer than they run.
+Expressions are SQL texts: building them from PySpark's functions takes longer than running them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LOGICAL: Mapping[str, Kind] = {
 }
 # Digits of a second's fraction in PostgreSQL's times.
 _TIME_DIGITS = 6
-# Without it, timestamps in variants would depend on the session's time zone.
+# Without this option, timestamps in variants would depend on the session's time zone.
 _VARIANT_OPTIONS = "map('timeZone', 'UTC')"
 
 
@@ -209,7 +209,7 @@ def view_problems(schema: T.StructType) -> list[str]:
         f"the query has {namesakes_text(first, second)}, so that the model's view can't be read; "
         "rename one"
         for first, second in pairs
-        # Spark refuses a view with names that are equal in lower case, unless case counts.
+        # Spark refuses a view with names that are equal in lower case unless it is case-sensitive.
         if first.lower() != second.lower() or first == second
     ]
 
@@ -292,7 +292,7 @@ def _canonical_form(value: str, kind: T.DataType) -> str:
         return f"to_json({value}, {_VARIANT_OPTIONS})"
     if isinstance(kind, INTERVALS):
         return interval_parts(value, kind)
-    return f"({value}) COLLATE UTF8_BINARY"  # the function's name is a reserved word
+    return f"({value}) COLLATE UTF8_BINARY"  # no function: `collate` is a reserved word
 
 
 _CANONICAL = NestedTransform(_needs_canonical_form, _canonical_form)

@@ -1,4 +1,4 @@
-"""SQL that packs narrow columns to send them, and unpacks them; workers use `arrow.packed`."""
+"""SQL that packs narrow columns for sending, and unpacks them; workers use `arrow.packed`."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def _exploded(rows: DataFrame, numbers: Column) -> DataFrame:
 ROWS_OF_A_PART = 100_000
 BYTES_OF_A_PART = 32 << 20  # in files
 
-# In `sort_runs`, Spark's plan has a comparison, and one row SAMPLES_OF_A_PART keys, per part.
+# `sort_runs` has a comparison in Spark's plan, and SAMPLES_OF_A_PART keys in a row, per part.
 MOST_PARTS_OF_A_RUN = 256
 SAMPLES_OF_A_PART = 100
 _BOUNDS = "_mz_bounds"
@@ -140,7 +140,7 @@ def parts_of_changes(
 def sort_parts(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows of `in_parts`, each part sorted by these columns first, then by all others."""
     schema = T.StructType([field for field in parts.schema if field.name != PART_COLUMN])
-    # A column that is among the keys need not be sorted by again.
+    # Columns among the keys need not be sort keys again.
     order = [F.expr(key) for key in order_keys(schema) if key not in keys]
     return parts.sortWithinPartitions(*keys, *order)
 
@@ -157,7 +157,7 @@ def sort_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: in
 
 
 def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
-    """One row with at most `parts - 1` sorted keys: with each of them, a further part begins."""
+    """One row with at most `parts - 1` sorted keys, at which the second and later parts begin."""
     ordered = sample.agg(F.sort_array(F.collect_list(F.struct(*keys))).alias(_BOUNDS))
     size = F.size(_BOUNDS).cast("bigint")
     if parts == 1:

@@ -19,7 +19,7 @@ CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01, for any year; year 0 is 1 BC. Raises ValueError if invalid."""
+    """Days since 1970-01-01 for any year (0 is 1 BC). Raises ValueError for an invalid date."""
     # Python's dates have only the years 1 to 9999: takes a year of the first cycle.
     cycles, in_cycle = divmod(year - 1, CYCLE_YEARS)
     return cycles * CYCLE_DAYS + FIRST_DAY + dt.date(in_cycle + 1, month, day).toordinal() - 1

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
-# The precision of the decimal to which Spark casts an integer when comparing it with one.
+# The precision of the decimal to which Spark casts an integer that it compares with a decimal.
 _WHOLE = {"tinyint": 3, "smallint": 5, "integer": 10, "bigint": 20}
 # The words ('' for none) before a quoted literal that Spark casts to the column's type.
 _MOMENTS: Mapping[str, frozenset[str]] = {

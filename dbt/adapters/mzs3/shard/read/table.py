@@ -154,7 +154,7 @@ def refresh_source(
     tell: Tell = lambda what: None,
 ) -> ColumnBytes | None:
     """Writes the shard's rows to the source, or no rows if `is_empty`. With `if_missing`, only
-    creates a missing source, without rows. See `write_source_table` for the rest."""
+    creates a missing source, without rows. See `write_source_table` for `tell` and the errors."""
     if if_missing and source_exists(spark, table.schema, table.identifier):
         return None
     if is_empty or if_missing:

@@ -260,8 +260,8 @@ class Retired:
 class ShardBatch:
     """The changes from the time `lower` to before `upper`, in ms since the epoch.
 
-    All changes are stored with the time `upper - 1`: reads as of earlier times skip the batch. If
-    it has no files, it has no changes. `schema` is the id of the batch's schema, `additions` and
+    All changes are stored with the time `upper - 1`: reads as of earlier times skip the batch. A
+    batch without files has no changes. `schema` is the id of the batch's schema, `additions` and
     `retractions` count the rows added and retracted, and `sort_by` has the tags of the columns by
     which rows are sorted across files.
     """

@@ -125,7 +125,7 @@ def upload(
 
 
 class TakenNamesError(ShardError):
-    """Something else than this run has written objects at `keys`, which this batch needs."""
+    """Another writer has written objects at `keys`, which this batch needs."""
 
     def __init__(self, prefix: Prefix, keys: Sequence[str]) -> None:
         self.keys = keys
@@ -195,7 +195,7 @@ def clean_up(
 def find_lost_attempts(
     prefix: Prefix, folder: S3Location, files: Sequence[PendingFile], parts: DataFrame
 ) -> UploadReaper | None:
-    """A reaper of uploads of task attempts that Spark gave up; None if there can be none."""
+    """A reaper for the uploads of abandoned task attempts; None if there can be none."""
     if not files:
         return None
     reaper = UploadReaper(Prefix(prefix.store, folder), files[0].upload_id, take_over=True)

@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.spark.frames import default_parallelism
 
 
 def as_compared(column: Column) -> Column:
-    """The column as a diff reads it: of a numeric with few digits, the double in the file.
+    """The column as a diff reads it: a numeric with few digits as its double in the file.
 
     This is faster: Spark would have to convert the exact digits of each value to a decimal.
     """
@@ -57,7 +57,7 @@ def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> Data
 
 
 HASHES = ("xxhash64(1, {}) AS h1", "xxhash64(2, {}) AS h2")
-# Bytes in files per task. Decoded, and with the model's rows, a task sorts several times more.
+# Bytes in files per task, which sorts several times as much: decoded, with the model's rows.
 BYTES_OF_A_SORT = 64 << 20
 
 
