@@ -74,8 +74,8 @@ class SourceRelations:
 
     def table(self, suffix: str) -> str:
         """The name of the table with this suffix, and with its generation if there is one."""
-        own = self.rows_generation if suffix == "__rows" else ""
-        return self._name(suffix + (own or self.generation))
+        recreated = self.rows_generation if suffix == "__rows" else ""
+        return self._name(suffix + (recreated or self.generation))
 
     def beat(self, token: str) -> str:
         """The table with which the run whose lock has this token renews its lease."""

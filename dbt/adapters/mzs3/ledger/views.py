@@ -31,24 +31,24 @@ Properties = dict[str, str]
 
 def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, Properties]:
     """The properties that the source has set, for each relation with the name of a view."""
-    found = {name: read_properties(spark, name, _PROPERTY) for name in _suffixes(relations)}
-    return {name: own for name, own in found.items() if own is not None}
+    by_view = {name: read_properties(spark, name, _PROPERTY) for name in _suffixes(relations)}
+    return {name: properties for name, properties in by_view.items() if properties is not None}
 
 
 def foreign_views(relations: SourceRelations, views: Mapping[str, Properties]) -> list[str]:
     """The names, for messages, of the relations in `views` that the source has not created."""
     suffixes = _suffixes(relations)
-    return [relations.shown(suffixes[name]) for name, own in views.items() if not own]
+    return [relations.shown(suffixes[name]) for name, values in views.items() if not values]
 
 
 def create_views(
     spark: SparkSession, relations: SourceRelations, existing: Collection[str]
 ) -> None:
     """Creates the views that are not in `existing`."""
-    own = properties_sql(_PROPERTY, _OWN_VIEW)
+    properties = properties_sql(_PROPERTY, _OWN_VIEW)
     for name, text in _queries(relations).items():
         if name not in existing:
-            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {own} AS {text}")
+            spark.sql(f"CREATE VIEW IF NOT EXISTS {name} TBLPROPERTIES {properties} AS {text}")
 
 
 def has_views(spark: SparkSession, relations: SourceRelations) -> bool:

@@ -81,7 +81,7 @@ def condition(value: Any) -> str:
     sql = text(value)
     if not sql.strip():
         raise ValueError("must be a condition on the shard's columns, not an empty text")
-    if _SUBQUERY.search(_NO_QUERY.sub(lambda found: " " if found[1] else "''", sql)):
+    if _SUBQUERY.search(_NO_QUERY.sub(lambda matched: " " if matched[1] else "''", sql)):
         raise ValueError(
             "must be a condition on the shard's columns alone, without a query inside (a column "
             f"of such a name goes in backticks): {sql!r}"
@@ -115,9 +115,9 @@ def _simple_parts(tokens: Sequence[str]) -> Iterator[Conjunct]:
             yield from _simple_parts(part)
         return
     for pattern in _SIMPLE:
-        found = pattern.fullmatch(" ".join(tokens))
-        if found and found["column"].lower() not in _NO_COLUMN:
-            yield _conjunct(found)
+        matched = pattern.fullmatch(" ".join(tokens))
+        if matched and matched["column"].lower() not in _NO_COLUMN:
+            yield _conjunct(matched)
 
 
 def _is_in_brackets(tokens: Sequence[str]) -> bool:
@@ -147,20 +147,20 @@ def _split(tokens: Sequence[str]) -> list[list[str]]:
     return parts
 
 
-def _conjunct(found: re.Match[str]) -> Conjunct:
-    parts = found.groupdict()
+def _conjunct(matched: re.Match[str]) -> Conjunct:
+    parts = matched.groupdict()
     name = parts["column"]
     column = name[1:-1].replace("``", "`") if name.startswith("`") else name
     if null := parts.get("null"):
         is_null = null.lower() == "null"
-        return Conjunct(found[0], column, () if is_null else ((None, None),), is_null)
+        return Conjunct(matched[0], column, () if is_null else ((None, None),), is_null)
     if values := parts.get("values"):
         return Conjunct(
-            found[0], column, tuple((each, each) for each in re.findall(_LITERAL, values, re.I))
+            matched[0], column, tuple((each, each) for each in re.findall(_LITERAL, values, re.I))
         )
     if low := parts.get("low"):
-        return Conjunct(found[0], column, ((low, parts["high"]),))
+        return Conjunct(matched[0], column, ((low, parts["high"]),))
     sign = parts.get("sign") or parts["mirrored"].translate(_MIRRORED)
     value = parts["value"]
     low, high = None if "<" in sign else value, None if ">" in sign else value
-    return Conjunct(found[0], column, ((low, high),))
+    return Conjunct(matched[0], column, ((low, high),))

@@ -105,9 +105,9 @@ class Type:
             raise ValueError(f"{self.name!r} is no type of shards")
         elif self.precision or self.scale:
             raise ValueError(f"{self.name} has no precision and no scale")
-        wanted = _CHILDREN.get(self.name, 0)
-        if self.name != "record" and len(self.children) != wanted:
-            raise ValueError(f"{self.name} needs {wanted} types inside, not {len(self.children)}")
+        count = _CHILDREN.get(self.name, 0)
+        if self.name != "record" and len(self.children) != count:
+            raise ValueError(f"{self.name} needs {count} types inside, not {len(self.children)}")
 
     def __str__(self) -> str:
         if self.name == "numeric":
@@ -291,20 +291,20 @@ def parse_type(text: str) -> Type:
 
 def _type_at(text: str, place: int) -> tuple[Type, int]:
     """The type that begins at `place`, and where it ends."""
-    found = _NAME.match(text, place)
-    if found is None:
+    matched = _NAME.match(text, place)
+    if matched is None:
         raise ValueError(f"has no type at {text[place:]!r}, in {text!r}")
-    precision, scale, name = found.groups()
+    precision, scale, name = matched.groups()
     if precision:
-        return Type("numeric", precision=int(precision), scale=int(scale)), found.end()
+        return Type("numeric", precision=int(precision), scale=int(scale)), matched.end()
     if name in SCALARS:
-        return Type(name), found.end()
+        return Type(name), matched.end()
     if name in _WITHOUT_PARAMETERS:
-        return _WITHOUT_PARAMETERS[name], found.end()
+        return _WITHOUT_PARAMETERS[name], matched.end()
     if name not in _WITH_PARAMETERS:
-        known = ", ".join((*SCALARS, "numeric(p,s)", *_WITHOUT_PARAMETERS, *_WITH_PARAMETERS))
-        raise ValueError(f"has {name!r}, which is no type of shards; those are {known}")
-    mark = re.compile(r"\s*<").match(text, found.end())
+        allowed = ", ".join((*SCALARS, "numeric(p,s)", *_WITHOUT_PARAMETERS, *_WITH_PARAMETERS))
+        raise ValueError(f"has {name!r}, which is no type of shards; those are {allowed}")
+    mark = re.compile(r"\s*<").match(text, matched.end())
     if mark is None:
         raise ValueError(f"lacks a <, in {text!r}")
     inside = []

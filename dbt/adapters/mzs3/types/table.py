@@ -122,8 +122,8 @@ def sql_of(kind: pa.DataType) -> str:
 
 def decimal_parameters(text: str) -> tuple[int, int] | None:
     """Precision and scale in a decimal's DDL, with Spark's defaults; None for another type."""
-    found = _DECIMAL.fullmatch(text)
-    return (int(found[1] or 10), int(found[2] or 0)) if found else None
+    matched = _DECIMAL.fullmatch(text)
+    return (int(matched[1] or 10), int(matched[2] or 0)) if matched else None
 
 
 def arrow_type(data_type: str) -> pa.DataType:

@@ -40,9 +40,9 @@ def may_hold(
     """Whether the row group may have a row within all bounds; `columns` are the file's, by tag."""
     if not bounds:
         return True
-    found = {chunk.path_in_schema: chunk.statistics for chunk in _chunks(group)}
+    statistics = {chunk.path_in_schema: chunk.statistics for chunk in _chunks(group)}
     return all(
-        _may_be_within(each, found[_path(each.tag, columns[each.tag])], group.num_rows)
+        _may_be_within(each, statistics[_path(each.tag, columns[each.tag])], group.num_rows)
         for each in bounds
         if each.tag in columns
     )
@@ -56,17 +56,17 @@ def _path(tag: int, kind: Type) -> str:
     return f"k_s.{tag}.lossy" if kind.name == "numeric" else f"k_s.{tag}"
 
 
-def _may_be_within(bounds: Bounds, found: pq.Statistics | None, rows: int) -> bool:
-    if found is None:
+def _may_be_within(bounds: Bounds, statistics: pq.Statistics | None, rows: int) -> bool:
+    if statistics is None:
         return True
-    nulls = found.null_count if found.has_null_count else None
+    nulls = statistics.null_count if statistics.has_null_count else None
     if bounds.is_null and nulls != 0:
         return True
     if nulls == rows:
         return False
-    if not found.has_min_max:  # for example, for long texts
+    if not statistics.has_min_max:  # for example, for long texts
         return bool(bounds.ranges)
-    return any(_overlap(low, high, found.min, found.max) for low, high in bounds.ranges)
+    return any(_overlap(low, high, statistics.min, statistics.max) for low, high in bounds.ranges)
 
 
 def _overlap(low: Any, high: Any, least: Any, most: Any) -> bool:
@@ -101,8 +101,8 @@ class Tally:
 
     def add(self, report: str) -> None:
         """Adds the tally in a task's report."""
-        found = json.loads(report)
-        self.files += found["files"]
-        self.groups += found["groups"]
-        self.skipped += found["skipped"]
-        self.bytes.update(dict(found["bytes"]))
+        tally = json.loads(report)
+        self.files += tally["files"]
+        self.groups += tally["groups"]
+        self.skipped += tally["skipped"]
+        self.bytes.update(dict(tally["bytes"]))

@@ -152,9 +152,9 @@ class _BatchReader:
     def batches(self, bounds: Sequence[Bounds], tally: Tally) -> Iterator[pa.RecordBatch]:
         tags = [str(want.tag) for want in self._wanted]
         for batch in self._pieces(["t", "d", *self._names()], bounds, tally):
-            found = self._messages(batch) if self._reads_messages else self._structured(batch)
+            columns = self._messages(batch) if self._reads_messages else self._structured(batch)
             arrays = [batch.column("t"), batch.column("d")]
-            arrays += [self._values(want, found, batch.num_rows) for want in self._wanted]
+            arrays += [self._values(want, columns, batch.num_rows) for want in self._wanted]
             yield pa.RecordBatch.from_arrays(arrays, ["t", "d", *tags])
 
     def compare(self) -> FileComparison:
@@ -198,32 +198,32 @@ class _BatchReader:
 
     def _structured(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
         """The columns from the structured encoding, by tag, in the types of the file."""
-        found = {}
+        columns = {}
         for tag, kind in self._columns.items():
             with self._errors_of(tag):
                 values = pc.struct_field(batch.column("k_s"), [str(tag)])
                 if tag in self._subfields:
-                    found[tag] = pc.struct_field(values, ["lossy"])
+                    columns[tag] = pc.struct_field(values, ["lossy"])
                 else:
-                    found[tag] = from_storage(values, kind)
-        return found
+                    columns[tag] = from_storage(values, kind)
+        return columns
 
     def _messages(self, batch: pa.RecordBatch) -> dict[int, pa.Array]:
         """The columns from the messages, by tag, in the types of the file."""
         columns = self._layout.columns
         places = {place for place, tag in enumerate(columns) if tag in self._columns}
-        found = decode_rows(batch.column("k"), list(columns.values()), places)
-        return dict(zip(self._columns, found, strict=True))
+        decoded = decode_rows(batch.column("k"), list(columns.values()), places)
+        return dict(zip(self._columns, decoded, strict=True))
 
-    def _values(self, want: Column, found: Mapping[int, pa.Array], rows: int) -> pa.Array:
+    def _values(self, want: Column, columns: Mapping[int, pa.Array], rows: int) -> pa.Array:
         with self._errors_of(want.tag):
-            if want.tag in found:
-                values = found[want.tag]
+            if want.tag in columns:
+                values = columns[want.tag]
                 if want.kind.name == "double" and pa.types.is_decimal(values.type):
                     return nearest_doubles(values)
                 return values.cast(wire_type(want.kind))
-            one = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
-        return one.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
+            default = values_of_datums(pa.array([want.default], pa.binary()), want.kind)
+        return default.take(pa.repeat(pa.scalar(0, pa.int32()), rows))
 
     @contextlib.contextmanager
     def _errors_of(self, tag: int) -> Iterator[None]:
@@ -241,8 +241,8 @@ def _differing(values: pa.Array, others: pa.Array, kind: Type) -> int:
     if float_bits(values).equals(float_bits(others)):
         return 0
     # As messages, values of any type can be compared. Only NULL becomes an empty message.
-    one, other = (pc.fill_null(datums(each, kind), b"") for each in (values, others))
-    return int(pc.sum(pc.not_equal(one, other)).as_py())
+    first, second = (pc.fill_null(datums(each, kind), b"") for each in (values, others))
+    return int(pc.sum(pc.not_equal(first, second)).as_py())
 
 
 def _is_known(field: pa.Field, kind: Type) -> bool:
@@ -282,8 +282,8 @@ def read_files(
         for row in (row for batch in listed for row in batch.to_pylist()):
             before = tally.bytes.total()
             with _opened_file(store, location, row) as source:
-                found = read_batch(source, wanted, bounds=bounds, tally=tally)
-                for rows in _every_nth(found, every):
+                batches = read_batch(source, wanted, bounds=bounds, tally=tally)
+                for rows in _every_nth(batches, every):
                     empty = [pa.nulls(rows.num_rows, pa.string())] if reports else []
                     yield pa.RecordBatch.from_arrays([*rows.columns, *empty], names)
             tally.bytes[OTHERS] += source.fetched - (tally.bytes.total() - before)
@@ -309,8 +309,8 @@ def compare_files(
         store = open_store(connection, location)
         for row in (row for batch in listed for row in batch.to_pylist()):
             with _opened_file(store, location, row) as source:
-                found = compare_encodings(source)
-            result = {**vars(found), "key": row["key"], "differing": [*found.differing.items()]}
+                counts = compare_encodings(source)
+            result = {**vars(counts), "key": row["key"], "differing": [*counts.differing.items()]}
             yield pa.RecordBatch.from_pylist([result], _COMPARED)
 
     return compare

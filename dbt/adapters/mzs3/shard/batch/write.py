@@ -110,7 +110,7 @@ def with_times(
     def restore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = zip(batch.columns, kinds, strict=True)
-            arrays = [as_wire(found, kind).view(wire_type(kind, TIMES)) for found, kind in columns]
+            arrays = [as_wire(array, kind).view(wire_type(kind, TIMES)) for array, kind in columns]
             yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
     return restore
@@ -197,9 +197,9 @@ def layout_of(metadata: Mapping[bytes, bytes] | None) -> BatchLayout:
     if document is None:
         raise ValueError("it is not a file of a shard's batch")
     try:
-        found = json.loads(document)
-        encoding, version = found["encoding"], int(found["version"])
-        columns = {int(str(tag)): type_from_json(kind) for tag, kind in found["columns"]}
+        layout = json.loads(document)
+        encoding, version = layout["encoding"], int(layout["version"])
+        columns = {int(str(tag)): type_from_json(kind) for tag, kind in layout["columns"]}
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"its metadata is not what a batch has: {error}") from error
     if encoding not in BATCH_ENCODINGS:

@@ -121,5 +121,5 @@ def bytes_in_files(prefix: Prefix, state: ShardState) -> ColumnBytes:
 
     newest = (file for batch in reversed(state.batches) for file in batch.files)
     files = list(itertools.islice(newest, MOST_FOOTERS))
-    found: Counter[int] = sum(map_concurrently(files, footer), Counter())
-    return _named(Tally(files=len(files), bytes=found), state.schema.columns)
+    total: Counter[int] = sum(map_concurrently(files, footer), Counter())
+    return _named(Tally(files=len(files), bytes=total), state.schema.columns)

@@ -316,9 +316,9 @@ def now_ms() -> int:
 def require_storable(spark: SparkSession, schema: T.StructType) -> None:
     """Raises ShardError with the columns that Spark can't write to a table, and why."""
     has_times = str(spark.conf.get(TIMES, "false")).strip().lower() == "true"
-    wrong = [field for field in schema.fields if not _is_storable(field.dataType, has_times)]
-    if wrong:
-        listed = ", ".join(f"{field.name} ({field.dataType.simpleString()})" for field in wrong)
+    refused = [field for field in schema.fields if not _is_storable(field.dataType, has_times)]
+    if refused:
+        listed = ", ".join(f"{field.name} ({field.dataType.simpleString()})" for field in refused)
         raise ShardError(
             "Spark's tables hold no calendar intervals, no structs without fields, and times only "
             f"with {TIMES}: true. List the columns to read under `columns`, without {listed}"

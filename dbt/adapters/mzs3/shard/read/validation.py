@@ -78,13 +78,13 @@ class Validation:
         """Raises ShardError, which names batches and columns, if values differ."""
         if not self.differences:
             return
-        wrong = [batch for batch in self.batches if batch.differences]
+        differing = [batch for batch in self.batches if batch.differences]
         listed = "".join(
             f"\n  - batch {moment_text(batch.batch)}: {batch.differing}"
-            for batch in wrong[:_MOST_SHOWN]
+            for batch in differing[:_MOST_SHOWN]
         )
-        if len(wrong) > _MOST_SHOWN:
-            listed += f"\n  - and {len(wrong) - _MOST_SHOWN} more batches"
+        if len(differing) > _MOST_SHOWN:
+            listed += f"\n  - and {len(differing) - _MOST_SHOWN} more batches"
         raise ShardError(
             f"the two encodings of {self.location} differ in {self.differences:,} of "
             f"{grouped(self.compared, 'value')}:{listed}\nOne of the two is wrong: if the objects "
@@ -116,12 +116,12 @@ def validate_shard(
         for count, by_tag in (results[key] for key in keys if key in results):
             compared += count
             differing.update(by_tag)
-        shown = ", ".join(
+        text = ", ".join(
             f"{names.get(tag, 'a column')} (tag {tag}): {count}"
             for tag, count in sorted(differing.items())
         )
         total = differing.total()
-        return ValidatedBatch(batch.moment, batch.encoding, len(keys), compared, total, shown)
+        return ValidatedBatch(batch.moment, batch.encoding, len(keys), compared, total, text)
 
     return Validation(shard.location.uri, moment, tuple(map(summed, batches)))
 

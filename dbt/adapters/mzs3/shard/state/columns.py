@@ -97,12 +97,12 @@ def holding_both(one: T.DataType, other: T.DataType) -> T.DataType | None:
         return type(one)(first, last)
     pairs = zip(parts_of(one), parts_of(other), strict=False)
     inside = [holding_both(mine, theirs) for (_, mine), (_, theirs) in pairs]
-    both = [kind for kind in inside if kind is not None]
-    if not len(both) == len(parts_of(one)) == len(parts_of(other)):
+    merged = [kind for kind in inside if kind is not None]
+    if not len(merged) == len(parts_of(one)) == len(parts_of(other)):
         return None
     if isinstance(one, T.StructType):
-        return T.StructType(list(map(T.StructField, one.names, both)))
-    return type(one)(*both)
+        return T.StructType(list(map(T.StructField, one.names, merged)))
+    return type(one)(*merged)
 
 
 def differing_fields(
@@ -112,7 +112,7 @@ def differing_fields(
 
     Ignores case, and types such as ranges, whose parts have no names for users.
     """
-    names, others = ([step[1:] for step, _ in parts_of(found)] for found in (one, other))
+    names, others = ([step[1:] for step, _ in parts_of(struct)] for struct in (one, other))
     if kind.name == "record" and list(map(str.lower, names)) != list(map(str.lower, others)):
         yield path, names, others
         return
@@ -158,11 +158,11 @@ def evolved_columns(
         for column in _renamed(current, renames, problems)
     ]
     current_names = {folded(column.name) for column in columns}
-    gone = [column.name for column in columns if folded(column.name) not in by_name]
+    missing = [column.name for column in columns if folded(column.name) not in by_name]
     new = [column for column in given if folded(column.name) not in current_names]
-    if gone and policy in ("ignore", "fail"):
+    if missing and policy in ("ignore", "fail"):
         problems.append(
-            f"the shard has {', '.join(gone)}, which the model lacks; select them, or set "
+            f"the shard has {', '.join(missing)}, which the model lacks; select them, or set "
             "on_schema_change to sync_all_columns, which drops them, or to append_new_columns, "
             "which has them NULL in the rows of the model (with mode: diff in all rows)"
         )
@@ -175,7 +175,7 @@ def evolved_columns(
     if problems:
         raise ConfigError(node, problems)
     if policy == "sync_all_columns":
-        columns = [column for column in columns if column.name not in gone]
+        columns = [column for column in columns if column.name not in missing]
     if policy != "ignore":
         values = {folded(name): default for name, default in defaults.items()}
         columns += [
@@ -188,10 +188,10 @@ def evolved_columns(
 def _renamed(
     columns: Sequence[Column], renames: Mapping[str, str], problems: list[str]
 ) -> list[Column]:
-    known = {folded(column.name) for column in columns}
+    current_names = {folded(column.name) for column in columns}
     names = {}
     for old, new in renames.items():
-        has_old, has_new = folded(old) in known, folded(new) in known
+        has_old, has_new = folded(old) in current_names, folded(new) in current_names
         if has_old and not has_new:
             names[folded(old)] = new
         elif has_old:
@@ -217,8 +217,8 @@ def _widened(
     # Values of a narrower type in the model are widened as they are written.
     kind = column.kind if is_wider(column.kind, given.kind) else given.kind
     types = T.DataType.fromDDL(column.spark_sql), T.DataType.fromDDL(given.spark_sql)
-    both = holding_both(*types)
-    if not is_wider(kind, column.kind) or both is None:
+    merged = holding_both(*types)
+    if not is_wider(kind, column.kind) or merged is None:
         problems.append(
             f"column {column.name} is {column.spark} ({column.kind}) in the shard and "
             f"{given.spark} ({given.kind}) in the model, which does not hold all of its values; "
@@ -234,7 +234,7 @@ def _widened(
         for path, before, now in differing_fields(column.name, *types, column.kind)
     ]
     problems += renamed
-    spark = ddl_of(both)
+    spark = ddl_of(merged)
     if renamed or (kind, spark) == (column.kind, column.spark):
         return column
     if policy in ("ignore", "fail"):

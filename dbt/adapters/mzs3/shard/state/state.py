@@ -36,8 +36,8 @@ class Schema:
     def named(self, names: Sequence[str]) -> tuple[tuple[Column, ...], list[str]]:
         """The columns with these names, as Spark resolves them, and the names without a column."""
         columns = {folded(column.name): column for column in reversed(self.columns)}
-        found = tuple(columns[folded(name)] for name in names if folded(name) in columns)
-        return found, [name for name in names if folded(name) not in columns]
+        present = tuple(columns[folded(name)] for name in names if folded(name) in columns)
+        return present, [name for name in names if folded(name) not in columns]
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class ShardState:
         tags = {column.tag for schema in self.schemas for column in schema.columns}
         if tags and max(tags) >= self.next_tag:
             raise ValueError(f"its next tag, {self.next_tag}, is taken")
-        known = {schema.id for schema in self.schemas}
-        if len(known) < len(self.schemas) or not known >= {b.schema for b in self.batches}:
+        ids = {schema.id for schema in self.schemas}
+        if len(ids) < len(self.schemas) or not ids >= {b.schema for b in self.batches}:
             raise ValueError("its batches are of schemas that it does not have")
         if self.since > self.upper:
             raise ValueError("it can be read only from times on that it has not reached")
@@ -190,7 +190,7 @@ class ShardState:
             return self
         schema = Schema(self.schema.id + 1, self.upper, ())
         batch = ShardBatch(0, self.upper, schema.id, self.batches[-1].encoding)
-        retired = tuple(Retired(file.name, now) for one in self.batches for file in one.files)
+        retired = tuple(Retired(file.name, now) for each in self.batches for file in each.files)
         return replace(
             self,
             schemas=(schema,),

@@ -94,13 +94,13 @@ class StateStore:
 
     def existing(self) -> StoredState:
         """The state. Raises NoShardError if there is no shard, and the errors of `read`."""
-        found = self.read()
-        if found is None:
+        stored = self.read()
+        if stored is None:
             raise NoShardError(
                 f"there is no shard at {self.prefix.uri}; run the model that writes it first, "
                 "or correct the location"
             )
-        return found
+        return stored
 
     def require_conditions(self) -> None:
         """Raises ShardError if the store does not support conditional writes."""
@@ -173,13 +173,13 @@ class StateStore:
         if not is_unmet and exc.is_certain_refusal:
             raise S3Error(text) from exc
         try:
-            found = self.read()
+            stored = self.read()
         except (S3Error, ShardError) as unread:
             raise UnknownWriteError(f"{text}, and {unread}{_MAY_BE_WRITTEN}") from exc
-        is_written = found is not None and found.state.was_written(written)
-        if found and is_written:
-            return found
-        if (found and found.etag) == (before and before.etag):
+        is_written = stored is not None and stored.state.was_written(written)
+        if stored and is_written:
+            return stored
+        if (stored and stored.etag) == (before and before.etag):
             # After a retry, the conflicting request may be our own first attempt.
             is_lost = is_unmet and not (is_conflict and exc.retries)
         else:

@@ -152,14 +152,14 @@ def complete_files(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchF
                 f"the upload of {prefix.uri_of(file.key)} is gone: something else than this run "
                 "has aborted it, such as a lifecycle rule of the bucket; run again"
             )
-        found = prefix.find(file.key)
-        if found is None:
+        listed = prefix.find(file.key)
+        if listed is None:
             raise ShardError(
                 f"{prefix.uri_of(file.key)} is gone right after it was written: something else "
                 "than this run has removed it; run again"
             )
         name = file.key.removeprefix(prefix.location.prefix)
-        return BatchFile(name, file.bytes, found.etag, file.rows)
+        return BatchFile(name, file.bytes, listed.etag, file.rows)
 
     doing = f"completing the files of a batch at {prefix.uri}"
     with explained(doing, "s3:PutObject and s3:ListBucket", ShardError):
@@ -240,11 +240,11 @@ def _are_committed(store: StateStore, files: Sequence[BatchFile]) -> bool | None
     if not files:
         return None
     try:
-        found = store.read()
+        stored = store.read()
     except Mzs3Error:
         return None
-    if found is None:
+    if stored is None:
         return False
     names = {file.name for file in files}
-    retired = {file.name for file in found.state.retired}
-    return names <= found.state.file_names or names <= retired
+    retired = {file.name for file in stored.state.retired}
+    return names <= stored.state.file_names or names <= retired

@@ -158,16 +158,16 @@ def checked_frame(spark: SparkSession, node: str, query: str) -> DataFrame:
 
 def type_problems(schema: T.StructType, types: Mapping[str, Type]) -> dict[str, str]:
     """The problems of the option `column_types`, by column name."""
-    found = {folded(field.name): field.dataType for field in schema.fields}
+    kinds = {folded(field.name): field.dataType for field in schema.fields}
     problems = {}
     for name, kind in types.items():
-        if name not in found:
+        if name not in kinds:
             problems[name] = (
-                f"column_types has {name}, which the query lacks; it has {', '.join(found)}"
+                f"column_types has {name}, which the query lacks; it has {', '.join(kinds)}"
             )
-        elif not fits(found[name], kind):
+        elif not fits(kinds[name], kind):
             problems[name] = (
-                f"column_types has {kind} for {name}, whose values, {ddl_of(found[name])}, can't "
+                f"column_types has {kind} for {name}, whose values, {ddl_of(kinds[name])}, can't "
                 "be taken for it; cast them, or correct the type"
             )
     return problems
