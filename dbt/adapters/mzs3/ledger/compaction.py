@@ -79,7 +79,7 @@ def compact(ledger: Ledger) -> None:
     events = snapshot_events(ledger, before)
     ledger.require_lock()
     # The snapshot has the number of the last epoch that it copies. A new epoch of another run has
-    # a later number, whatever the clocks say, so no reader counts it as a part of the snapshot.
+    # a larger number, whatever the clocks say, so no reader counts it as a part of the snapshot.
     last = max(before, key=int)
     ledger.write_snapshot(last, events)
     ledger.require_lock()

@@ -12,7 +12,7 @@ Epochs = Mapping[str, set[str]]
 
 
 def next_plan(epochs: Epochs) -> str:
-    """A number for a new epoch with a plan: later than all recorded ones, and even.
+    """A number for a new epoch with a plan: larger than all recorded numbers, and even.
 
     Epochs without a plan have odd numbers. Otherwise a run that has lost the lock could write its
     plan under the number of another run's note, which would become void together with the plan.
@@ -21,7 +21,7 @@ def next_plan(epochs: Epochs) -> str:
 
 
 def next_epoch(epochs: Epochs) -> str:
-    """A number for a new epoch without a plan: later than all recorded ones, and odd.
+    """A number for a new epoch without a plan: larger than all recorded numbers, and odd.
 
     It is the time in milliseconds, so that no run reuses the number of a dead run, under which a
     Spark server may still write.

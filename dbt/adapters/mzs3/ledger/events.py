@@ -65,7 +65,7 @@ class State:
 
 
 IS_VISIBLE = "coalesce(fetched.epoch >= coalesce(hidden_before, 0), false)"
-"""SQL condition on columns of `objects_sql`: the object has committed rows that are visible."""
+"""SQL condition on `objects_sql`'s columns: the object has committed rows that are not hidden."""
 
 # SQL of an event's position: epochs in order, each with its plan, its notes, and its end.
 _POSITION = """struct(CAST(epoch AS bigint) AS epoch, CASE phase

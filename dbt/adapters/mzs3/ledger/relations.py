@@ -19,7 +19,7 @@ _MARK = "__drop_"
 class SourceRelations:
     """The names of a source's relations, quoted for SQL; `shown` returns a name for messages.
 
-    `file_format` is that of the tables of rows and of the ledger. In a format with transactions,
+    `file_format` is the format of the tables of rows and of the ledger. In a format with transactions,
     these tables' names end with the `generation`, which changes with each reset: what a run writes
     late, after a reset, finds no table. Names of views have no generation. The table of rows has
     its own `rows_generation` once it was recreated without the ledger.
@@ -68,7 +68,7 @@ class SourceRelations:
         return replace(self, rows_generation=_new_generation(self.file_format))
 
     def has_generation(self, table: str) -> bool:
-        """Whether the name is that of a table of this source with a generation."""
+        """Whether `table` is the name of a table of this source with a generation."""
         name = re.escape(self.identifier) + "__(ledger|rows)_[0-9a-f]{8}"
         return re.fullmatch(name, table, re.IGNORECASE) is not None
 

@@ -27,7 +27,7 @@ END = b"PAR1"
 GROUP_BYTES = 16 * 1024 * 1024
 # The size of a file. For each running task, Spark's Java process holds about five copies.
 FILE_BYTES = 16 * 1024 * 1024
-# A column with at least this many rows for each distinct value gets a dictionary.
+# A column gets a dictionary if it has at least this many rows per distinct value.
 ROWS_OF_A_VALUE = 4
 
 Batches = Iterator[pa.RecordBatch]

@@ -158,7 +158,7 @@ def _errors_of(name: str) -> Iterator[None]:
 class BatchLayout:
     """What is in a file: its columns in order, and their encodings, without users' names.
 
-    `columns` has types by column tag, a number that is unique among all columns ever in the shard.
+    `columns` has the columns' types by tag, a number that no other column of the shard ever has.
     """
 
     columns: Mapping[int, Type]
