@@ -19,10 +19,10 @@ _MARK = "__drop_"
 class SourceRelations:
     """The names of a source's relations, quoted for SQL; `shown` returns a name for messages.
 
-    `file_format` is the format of the tables of rows and of the ledger. In a format with transactions,
-    these tables' names end with the `generation`, which changes with each reset: what a run writes
-    late, after a reset, finds no table. Names of views have no generation. The table of rows has
-    its own `rows_generation` once it was recreated without the ledger.
+    `file_format` is the format of the tables of rows and of the ledger. In a format with
+    transactions, the names of these tables end with the `generation`, which changes with each
+    reset: what a run writes late, after a reset, finds no table. Names of views have no generation.
+    The table of rows has its own `rows_generation` once it was recreated without the ledger.
     """
 
     schema: str
