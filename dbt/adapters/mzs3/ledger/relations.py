@@ -21,7 +21,7 @@ class SourceRelations:
 
     `file_format` is the format of the tables of rows and of the ledger. In a format with
     transactions, the names of these tables end with the `generation`, which changes with each
-    reset: what a run writes late, after a reset, finds no table. Names of views have no generation.
+    reset: what a run writes late, after a reset, finds no table. View names have no generation.
     The table of rows has its own `rows_generation` once it was recreated without the ledger.
     """
 
