@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.spark import job as spark_job
+from dbt.adapters.mzs3.spark.session import LocalScheduler
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.upload import job as upload_job
 from dbt.adapters.mzs3.upload.reaper import UploadReaper
@@ -164,6 +166,28 @@ def test_a_worker_killed_while_it_uploads(
     faulty.watch = kill_workers
     with pytest.raises(CopyError) as failure:
         copy(WIDE, f"s3://{bucket}/x", **SMALL_PARTS)
+    assert str(failure.value).endswith(CLEAN)
+    nothing_left(bucket)
+
+
+def test_an_upload_that_a_task_opens_long_after_the_failure_of_another(
+    spark: Any, copy: Copy, faulty: FaultyS3, bucket: str, nothing_left: Check
+) -> None:
+    """Spark kills the worker of the one task; S3 gets the request to open an upload after that."""
+    opening, scheduler = threading.Event(), LocalScheduler(spark)
+
+    def stall(request: Request) -> None:
+        if request.action == "CreateMultipartUpload" and "part-0001" in request.key:
+            opening.set()
+            while scheduler.running():
+                time.sleep(0.05)
+        elif request.action == "UploadPart":
+            opening.wait(60)
+
+    faulty.watch = stall
+    faulty.deny = lambda request: request.action == "UploadPart"
+    with pytest.raises(CopyError) as failure:
+        copy("select id, uuid() as u from range(100)", f"s3://{bucket}/x", parts=2)
     assert str(failure.value).endswith(CLEAN)
     nothing_left(bucket)
 

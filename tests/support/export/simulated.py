@@ -250,6 +250,7 @@ def simulated(deletes: bool = True, compares: bool | None = None) -> Iterator[No
         mock.patch.object(objects_prefix, "ThreadPoolExecutor", _Inline),
         mock.patch.object(job, "ThreadPoolExecutor", _Inline),
         mock.patch.object(job, "upload_parts", _upload),
+        mock.patch.object(job.engine, "has_running_tasks", lambda _: False),
         mock.patch.object(preflight, "compares_before_deleting", lambda _: deletes),
         mock.patch.object(preflight, "store_conditions", lambda _: Conditions(True, True)),
         mock.patch.object(preflight, "seen_comparing", lambda _: compares),

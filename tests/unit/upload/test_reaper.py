@@ -44,6 +44,11 @@ def reaper(s3: MemoryS3, *, take_over: bool = False) -> UploadReaper:
     return made
 
 
+def ended() -> bool:
+    """What Spark reports of tasks."""
+    return False
+
+
 def left_open(s3: MemoryS3) -> list[str]:
     return [key for key, _ in s3.uploads.values()]
 
@@ -72,7 +77,7 @@ def test_what_a_claim_names_is_spared(s3: MemoryS3) -> None:
         deletes=True,
     ).claim()
     s3.opened("x/part-0001-0001.csv")
-    assert made.abort_until_idle() is None
+    assert made.abort_until_idle(ended) is None
     assert left_open(s3) == [PART]
 
 
@@ -105,7 +110,7 @@ def test_a_claim_that_can_not_be_read_spares_all(s3: MemoryS3) -> None:
         deletes=True,
     ).claim()
     s3.before = no_reading
-    for text in (made.abort_stale(), made.abort_until_idle()):
+    for text in (made.abort_stale(), made.abort_until_idle(ended)):
         assert text is not None
         assert "x/_committing.json, which may name open uploads of another run" in text
         assert "aws s3api list-multipart-uploads --bucket b --prefix x/" in text
@@ -177,9 +182,40 @@ def test_an_upload_that_a_dying_task_opens_late_is_swept(
     s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = DyingTask(s3, monkeypatch, tick_s=0.4)
-    assert reaper(s3).abort_until_idle() is None
+    assert reaper(s3).abort_until_idle(ended) is None
     assert left_open(s3) == []
     assert task.now > 6 * 0.4
+
+
+def test_an_upload_that_a_task_opens_after_a_long_pause_is_swept(
+    s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = DyingTask(s3, monkeypatch)
+    monkeypatch.setattr(clock, "wait", lambda _: None)
+    looks: list[float] = []
+
+    def running() -> bool:
+        looks.append(clock.now)
+        if len(looks) == 6:
+            s3.opened(PART)
+        return len(looks) < 6
+
+    assert reaper(s3).abort_until_idle(running) is None
+    assert looks[5] > 2 * upload_reaper._QUIET_S
+    assert left_open(s3) == []
+
+
+@pytest.mark.parametrize("running", [None, True])
+def test_tasks_that_may_still_run_are_spoken_of(
+    s3: MemoryS3, monkeypatch: pytest.MonkeyPatch, running: bool | None
+) -> None:
+    clock = DyingTask(s3, monkeypatch)
+    text = reaper(s3).abort_until_idle(lambda: running)
+    assert text is not None
+    assert "whether all tasks that opened uploads have ended. Open uploads may be left" in text
+    assert "aws s3api list-multipart-uploads --bucket b --prefix x/" in text
+    assert left_open(s3) == []
+    assert (clock.now > upload_reaper._MAX_S) == bool(running)
 
 
 @pytest.mark.parametrize("speculative", [True, False])
@@ -215,7 +251,7 @@ def test_without_the_permission_to_look_it_says_what_may_be_left(s3: MemoryS3) -
 
     s3.before = before
     made = reaper(s3)
-    for text in (made.abort_stale(), made.abort_until_idle()):
+    for text in (made.abort_stale(), made.abort_until_idle(ended)):
         assert text is not None
         assert "s3:ListBucketMultipartUploads" in text
         assert "aws s3api list-multipart-uploads --bucket b --prefix x/" in text
@@ -234,6 +270,6 @@ def test_a_store_that_lists_the_uploads_of_a_bucket_alone_is_asked_for_those(
 
 def test_a_store_that_does_not_list_uploads_is_not_taken_for_clean(s3: MemoryS3) -> None:
     s3.lists_uploads = False
-    text = reaper(s3).abort_until_idle()
+    text = reaper(s3).abort_until_idle(ended)
     assert text is not None
     assert "the store does not list open uploads" in text

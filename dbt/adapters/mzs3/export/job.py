@@ -23,6 +23,7 @@ from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor, count_resum
 from dbt.adapters.mzs3.export.options import parse_options, reader_warnings
 from dbt.adapters.mzs3.export.progress import Progress
 from dbt.adapters.mzs3.rows.batches import RestartReason
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, explain
 from dbt.adapters.mzs3.spark.frames import default_parallelism, speculates
 from dbt.adapters.mzs3.spark.interrupt import interruptible
@@ -34,7 +35,6 @@ from dbt.adapters.mzs3.text import bulleted, followed_by
 from dbt.adapters.mzs3.upload.destination import likely_bucket, resolve_location
 from dbt.adapters.mzs3.upload.job import PlannedRows, Uploads, plan_rows, upload_parts
 from dbt.adapters.mzs3.upload.pending import PendingFile
-from dbt.adapters.mzs3.upload.reaper import UploadReaper
 
 
 def copy_to_s3(
@@ -143,7 +143,7 @@ class ExportRun:
             remains = None
             # If leftovers remain, the next run may need the uploads to finish the commit.
             if not (isinstance(exc, CommitError) and exc.leftovers):
-                remains = _clean_up(self.prefix, self.preflight.reaper, self.files)
+                remains = _clean_up(self)
             raise _with_remains(self.export, exc, remains, self.monitor.is_cancelled) from exc
         return self._note_committed(self.files, self.export.as_of)
 
@@ -219,11 +219,14 @@ class ExportRun:
         )
 
 
-def _clean_up(prefix: Prefix, reaper: UploadReaper, files: list[PendingFile]) -> str | None:
+def _clean_up(run: ExportRun) -> str | None:
     """Aborts all uploads of a failed export; returns None, or a text about what may be left."""
-    if not files:
-        return reaper.abort_until_idle()  # the job failed, and its tasks may still be running
-    problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
+    reaper = run.preflight.reaper
+    if not run.files:  # the job failed, and its tasks may still be running
+        return reaper.abort_until_idle(
+            partial(engine.has_running_tasks, run.rows.ordered.sparkSession)
+        )
+    problems = abort_all(run.prefix, [(file.key, file.upload_id) for file in run.files])
     return "; ".join(problems) or reaper.abort_stale()
 
 

@@ -179,6 +179,9 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
         if has_computed_other_rows(exc):
             return Uploads([], "rows computed anew")
         raise
+    except KeyboardInterrupt:
+        spark.interruptAll()  # else the tasks would go on
+        raise
     tasks = [report for report in reports if "stage" in report]
     files = [PendingFile.from_dict(report) for report in reports if "stage" not in report]
     if any(task["tied"] for task in tasks):

@@ -13,8 +13,8 @@ from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, map_concurrently, 
 from dbt.adapters.mzs3.store.store import BegunUpload
 from dbt.adapters.mzs3.upload.names import is_file_name
 
-# Spark interrupts the tasks of a query that failed or was cancelled. Their workers then get no
-# more rows: they finish the current batch, and abort the uploads that they have opened.
+# After the tasks of a query that failed or was cancelled have ended: a request of a worker that
+# Spark has killed may still arrive, and a worker that got no more rows aborts what it has opened.
 _QUIET_S = 2.0
 # Spark checks every 2 s whether a task that it could not interrupt has to end, and kills its
 # worker 2 s later.
@@ -92,30 +92,44 @@ class UploadReaper:
         may_run = speculative or self._attempts_were_lost
         return self.abort_stale(quiet_s=_LOST_QUIET_S if may_run else None)
 
-    def abort_until_idle(self) -> str | None:
-        """Aborts stale uploads until tasks that were just cancelled open no more of them."""
-        return self.abort_stale(quiet_s=_QUIET_S)
+    def abort_until_idle(self, running: Callable[[], bool | None]) -> str | None:
+        """Aborts stale uploads until tasks that were just cancelled open no more of them.
 
-    def abort_stale(self, keep: Collection[str] = (), quiet_s: float | None = None) -> str | None:
+        `running` returns whether such a task runs, or None if that is unknown: then uploads may be
+        left, and the text that is returned says so."""
+        return self.abort_stale(quiet_s=_QUIET_S, running=running)
+
+    def abort_stale(
+        self,
+        keep: Collection[str] = (),
+        quiet_s: float | None = None,
+        running: Callable[[], bool | None] = lambda: False,
+    ) -> str | None:
         """Aborts the uploads that are open now, except the ids in `keep`; with `quiet_s`, until
-        there were none for that many seconds. Returns None, or a text about what may be left."""
+        there were none, and no tasks `running`, for that many seconds. Returns None, or a text
+        about what may be left."""
         if self.unlisted is not None:
             return self.unlisted
         started = quiet_since = time.monotonic()
         pause = Event()
         try:
             while time.monotonic() - started < _MAX_S:
+                may_open = running()
                 aborted = self._abort_open(keep)
                 if quiet_s is None:
                     return None
-                if aborted:
+                if aborted or may_open:
                     quiet_since = time.monotonic()
                 elif time.monotonic() - quiet_since >= quiet_s:
+                    if may_open is None:
+                        break
                     return None
                 pause.wait(_PAUSE_S)
         except (UnknownClaimError, StoreError) as exc:
             return self._remains(exc)
-        return self._remains("tasks of the export are still opening uploads")
+        return self._remains(
+            "Spark does not tell whether all tasks that opened uploads have ended"
+        )
 
     def _abort_open(self, keep: Collection[str]) -> bool:
         """Aborts the uploads that are open now; returns whether there were any."""

@@ -14,6 +14,7 @@ from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.write import batch
 from dbt.adapters.mzs3.shard.write.batch import BatchWriter, complete_files, write_batch
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import parse_location
 from dbt.adapters.mzs3.store.prefix import Prefix
@@ -26,6 +27,7 @@ OURS, THEIRS = "orders/batches/5-ours/", "orders/batches/5-theirs/"
 @pytest.fixture
 def prefix(client: Any, monkeypatch: pytest.MonkeyPatch) -> Prefix:
     monkeypatch.setattr(reaper, "_QUIET_S", 0.0)
+    monkeypatch.setattr(engine, "has_running_tasks", lambda _: False)
     return prefix_of(client, parse_location("s3://acme/orders"))
 
 
@@ -56,7 +58,8 @@ def failed(prefix: Prefix, files: list[PendingFile] | None, **how: Any) -> str:
         patch.setattr(batch, "upload", fail if files is None else lambda *_: (files, 0, 0))
         patch.setattr(batch, "complete_files", fail_after_one)
         patch.setattr(batch, "speculates", lambda _: False)
-        written(prefix, fail if files == [] else lambda: None, **how)
+        parts = SimpleNamespace(sparkSession=None)
+        written(prefix, fail if files == [] else lambda: parts, **how)
     return str(caught.value)
 
 

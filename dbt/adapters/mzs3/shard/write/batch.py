@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
@@ -20,6 +21,7 @@ from dbt.adapters.mzs3.shard.rows import DIFF
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.types import Column
+from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.frames import observed, speculates
 from dbt.adapters.mzs3.store.connection import AwsConnection
@@ -88,7 +90,10 @@ def write_batch(
         is_stopped = cancelled and cancelled.is_set() and executor_error(exc) is None
         ended = "was cancelled" if is_stopped else f"failed: {explain(exc)}"
         text = followed_by(f"{writer.doing} {ended}", "The shard is what it was")
-        left = clean_up(prefix, spec.location, files, keeps=getattr(exc, "keys", ()))
+        if files is None:
+            left = abort_uploads_of_tasks(prefix, spec.location, parts.sparkSession)
+        else:
+            left = clean_up(prefix, files, keeps=getattr(exc, "keys", ()))
         if reaper is not None and (open_yet := reaper.abort_after_commit(speculative=True)):
             left = f"{left}; {open_yet}" if left else open_yet
         raise ShardError(f"{text}. {left}" if left else text) from exc
@@ -120,7 +125,8 @@ def upload(
             check_count(sum(file.rows for file in files), int(counts["rows"]))
             return files, int(counts["additions"] or 0), int(counts["retractions"] or 0)
         abort_all(prefix, [(file.key, file.upload_id) for file in files])
-        abort_uploads_of_tasks(prefix, spec.location)  # uploads that remain only cost storage
+        # Uploads that remain only cost storage.
+        abort_uploads_of_tasks(prefix, spec.location, changes.sparkSession)
     raise ShardError(COMPUTED_TWICE)
 
 
@@ -172,18 +178,12 @@ def complete_files(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchF
 
 
 def clean_up(
-    prefix: Prefix,
-    folder: S3Location,
-    files: Sequence[PendingFile] | None,
-    *,
-    keeps: Collection[str] = (),
+    prefix: Prefix, files: Sequence[PendingFile], *, keeps: Collection[str] = ()
 ) -> str | None:
     """Aborts a batch's uploads and deletes its objects. Returns what may be left, or None.
 
-    `files` is None if only tasks know the uploads. Objects with keys in `keeps` are not ours.
+    Objects with keys in `keeps` are not ours.
     """
-    if files is None:
-        return abort_uploads_of_tasks(prefix, folder)
     problems = abort_all(prefix, [(file.key, file.upload_id) for file in files])
     objects = delete_many(prefix, [file.key for file in files if file.key not in keeps])
     if objects:
@@ -202,12 +202,13 @@ def find_lost_attempts(
     return reaper if len(reaper.found) > len(files) or speculates(parts) else None
 
 
-def abort_uploads_of_tasks(prefix: Prefix, folder: S3Location) -> str | None:
+def abort_uploads_of_tasks(prefix: Prefix, folder: S3Location, spark: SparkSession) -> str | None:
     """Aborts uploads until tasks open no more of them. Returns what may be left, or None."""
     below = Prefix(prefix.store, folder)
     try:
         with prove_writing(below) as probe:
-            return UploadReaper(below, probe, take_over=True).abort_until_idle()
+            reaper = UploadReaper(below, probe, take_over=True)
+            return reaper.abort_until_idle(partial(engine.has_running_tasks, spark))
     except S3Error as exc:
         return (
             f"Open uploads may be left below {below.uri}, which cost storage but are not visible: "
