@@ -19,8 +19,10 @@ from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit import effects
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.export import CopyResult
+from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.spark import job as spark_job
+from dbt.adapters.mzs3.spark.engine import close, open_session
 from dbt.adapters.mzs3.spark.session import LocalScheduler
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.upload import job as upload_job
@@ -189,6 +191,38 @@ def test_an_upload_that_a_task_opens_long_after_the_failure_of_another(
     with pytest.raises(CopyError) as failure:
         copy("select id, uuid() as u from range(100)", f"s3://{bucket}/x", parts=2)
     assert str(failure.value).endswith(CLEAN)
+    nothing_left(bucket)
+
+
+@pytest.mark.slow
+def test_over_connect_an_upload_may_be_left(
+    connect_url: str,
+    faulty: FaultyS3,
+    bucket: str,
+    nothing_left: Check,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server does not tell when tasks that were cancelled have ended."""
+    # The session sets it for its process, and tests that come later are of another Spark.
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    faulty.deny = lambda request: request.action == "UploadPart"
+    session = open_session(connect_url, {}, 0)
+    try:
+        with pytest.raises(CopyError) as failure:
+            copy_to_s3(
+                session,
+                "select 1 as a",
+                node="model.test.export",
+                options={"location": f"s3://{bucket}/x", "parts": 1},
+                connections={"default": connection_to(faulty.endpoint)},
+                as_of=1700000000000,
+            )
+    finally:
+        close(session)
+    assert ". Spark does not tell whether all tasks that opened uploads have ended. Open " in str(
+        failure.value
+    )
+    assert f"aws s3api list-multipart-uploads --bucket {bucket} --prefix x/" in str(failure.value)
     nothing_left(bucket)
 
 

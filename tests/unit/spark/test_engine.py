@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark import SparkJobInfo, SparkStageInfo
 from pyspark.errors import PySparkAssertionError
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
@@ -53,6 +54,48 @@ def test_the_drivers_address_is_sparks() -> None:
     ]
     found = [engine.driver_address(session) for session in sessions]
     assert found == [("driver", "0.0.0.0"), ("10.0.0.7", "10.0.0.7"), None]
+
+
+class Statuses:
+    """Job 1 has the stages 5 and 6, of whose first Spark knows nothing more."""
+
+    def __init__(self, status: str, running: int) -> None:
+        self.job = SparkJobInfo(1, [5, 6], status)
+        self.stage = SparkStageInfo(6, 0, "collect", 2, running, 0, 0)
+
+    def getJobIdsForTag(self, tag: str) -> list[int]:
+        assert tag == "of this session"
+        return [1, 2]
+
+    def getJobInfo(self, job: int) -> SparkJobInfo | None:
+        return self.job if job == 1 else None
+
+    def getStageInfo(self, stage: int) -> SparkStageInfo | None:
+        return self.stage if stage == 6 else None
+
+
+@pytest.mark.parametrize(
+    ("status", "tasks", "runs"), [("RUNNING", 0, True), ("FAILED", 1, True), ("FAILED", 0, False)]
+)
+def test_a_job_that_has_failed_may_have_tasks_that_run(
+    status: str, tasks: int, runs: bool
+) -> None:
+    statuses = Statuses(status, tasks)
+    context = SimpleNamespace(statusTracker=lambda: statuses)
+    session: Any = Session()
+    session._jsparkSession = SimpleNamespace(sessionJobTag=lambda: "of this session")
+    session.sparkContext = SimpleNamespace(
+        _jsc=SimpleNamespace(sc=lambda: context), statusTracker=lambda: statuses
+    )
+    assert engine.has_running_tasks(session) is runs
+
+
+def test_a_server_and_a_spark_that_has_ended_tell_nothing_of_tasks() -> None:
+    ended: Any = Session()
+    ended.sparkContext = SimpleNamespace(_jsc=None)
+    remote_session: Any = RemoteSession()
+    assert engine.has_running_tasks(ended) is None
+    assert engine.has_running_tasks(remote_session) is None
 
 
 def test_the_default_parallelism_is_the_schedulers_unless_the_session_sets_it() -> None:

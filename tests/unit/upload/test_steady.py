@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,11 @@ from pyspark import SparkStageInfo
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.upload import job as upload_job
-from dbt.adapters.mzs3.upload.job import has_computed_other_rows, wrote_in_one_attempt
+from dbt.adapters.mzs3.upload.job import (
+    has_computed_other_rows,
+    run_upload_job,
+    wrote_in_one_attempt,
+)
 
 
 def told(attempt: int, done: int, failed: int = 0) -> SparkStageInfo:
@@ -90,6 +95,22 @@ def test_without_a_task_or_a_scheduler_there_is_nothing_to_ask(
     engine = SimpleNamespace(status_tracker=lambda _: None)
     monkeypatch.setattr(upload_job, "engine", engine)
     assert wrote_in_one_attempt(spark, {5}, 12)
+
+
+def test_tasks_do_not_go_on_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    def collect() -> None:
+        raise KeyboardInterrupt
+
+    nothing: Any = None
+    interrupted: list[bool] = []
+    spark = SimpleNamespace(interruptAll=lambda: interrupted.append(True))
+    written = SimpleNamespace(collect=collect)
+    rows: Any = SimpleNamespace(sparkSession=spark, mapInArrow=lambda *_: written)
+    monkeypatch.setattr(upload_job, "settings", lambda *_: nullcontext())
+    monkeypatch.setattr(upload_job, "shipped", lambda *_: nothing)
+    with pytest.raises(KeyboardInterrupt):
+        run_upload_job(rows, nothing)
+    assert interrupted == [True]
 
 
 def test_why_spark_failed_a_job_of_other_rows_is_known() -> None:

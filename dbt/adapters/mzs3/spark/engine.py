@@ -88,17 +88,18 @@ def status_tracker(session: SparkSession) -> StatusTracker | None:
 def has_running_tasks(session: SparkSession) -> bool | None:
     """Whether tasks of the session's jobs run, also of jobs that have failed or were cancelled;
     None if Spark does not report that."""
-    if (tracker := status_tracker(session)) is None:
+    if is_remote(session):
         return None
     try:
-        of_tag = session.sparkContext._jsc.sc().statusTracker().getJobIdsForTag
-        found = map(tracker.getJobInfo, of_tag(session._jsparkSession.sessionJobTag()))
-        jobs = [job for job in found if job is not None]
-        stages = (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds)
+        tracker = session.sparkContext._jsc.sc().statusTracker()
+        ids = tracker.getJobIdsForTag(session._jsparkSession.sessionJobTag())
+        status = session.sparkContext.statusTracker()
+        jobs = [job for job in map(status.getJobInfo, ids) if job is not None]
+        stages = (status.getStageInfo(stage) for job in jobs for stage in job.stageIds)
         return any(job.status == "RUNNING" for job in jobs) or any(
             stage is not None and stage.numActiveTasks > 0 for stage in stages
         )
-    except JavaError:
+    except (JavaError, AttributeError):  # Spark has ended
         return None
 
 
