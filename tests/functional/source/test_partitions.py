@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +41,39 @@ def table(spark: Any) -> Iterator[str]:
     spark.sql("drop schema two_writers cascade")
 
 
-def wait_for(fifo: str) -> None:
-    """Returns once somebody has opened the other end of it for writing."""
-    Path(fifo).read_bytes()
+@contextmanager
+def fifos(folder: Path, *names: str) -> Iterator[list[str]]:
+    """Makes them. At the end whoever waits at one goes on, and nobody waits there any more."""
+    made = [str(folder / name) for name in names]
+    for fifo in made:
+        os.mkfifo(fifo)
+    try:
+        yield made
+    finally:
+        for fifo in made:
+            both_ends = os.open(fifo, os.O_RDWR)
+            Path(fifo).unlink()
+            os.close(both_ends)
 
 
-def signal_to(fifo: str) -> None:
-    """Returns once somebody waits for it."""
-    Path(fifo).write_bytes(b"")
+def wait_for(fifo: str, writer: Future[Any]) -> None:
+    """Returns once a task of the writer has opened and closed the other end of it."""
+    end = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    look = select.poll()
+    look.register(end)
+    while not look.poll(100):
+        assert not writer.done(), f"it has ended before it was at {fifo}: {writer.exception()}"
+    os.close(end)
+
+
+def signal_to(fifo: str, writer: Future[Any]) -> None:
+    """Returns once a task of the writer waits for it."""
+    while True:
+        with suppress(OSError):  # nobody waits
+            os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+            return
+        assert not writer.done(), f"it has ended before it was at {fifo}: {writer.exception()}"
+        time.sleep(0.05)
 
 
 def failing(fifo: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -82,19 +110,16 @@ def partitions(spark: Any, table: str) -> list[str]:
 def test_a_partition_is_not_found_before_all_of_it_is_there(
     spark: Any, table: str, tmp_path: Path
 ) -> None:
-    begun, go_on = (str(tmp_path / name) for name in ("begun", "go_on"))
-    for fifo in (begun, go_on):
-        os.mkfifo(fifo)
-    rows = spark.range(0, 2, 1, 2).mapInArrow(held(begun, go_on), "id bigint")
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, fifos(tmp_path, "begun", "go_on") as (begun, go_on):
+        rows = spark.range(0, 2, 1, 2).mapInArrow(held(begun, go_on), "id bigint")
         written = pool.submit(insert, spark, rows, table, "1")
-        wait_for(begun)
+        wait_for(begun, written)
         place = Path(location_of(spark, table).removeprefix("file:"))
         staging = [*place.glob("*/_temporary")]
         spark.sql(f"msck repair table {table}")
         found = partitions(spark, table)
         seen = spark.table(table).where("mz_epoch = '1'").count()
-        signal_to(go_on)
+        signal_to(go_on, written)
         assert written.result(60) == 2
     assert (len(staging), found, seen) == (1, [], 0)
     assert partitions(spark, table) == ["mz_epoch=1"]
@@ -131,27 +156,25 @@ def test_a_partition_in_another_folder_is_read_and_dropped(spark: Any, table: st
 def test_a_run_that_fails_takes_no_rows_from_another(
     spark: Any, table: str, tmp_path: Path
 ) -> None:
-    fail, begun, go_on = (str(tmp_path / name) for name in ("fail", "begun", "go_on"))
-    for fifo in (fail, begun, go_on):
-        os.mkfifo(fifo)
-    # The one keeps a core of two, so that the tasks of the other come one after the other.
-    late = spark.range(0, 1, 1, 1).mapInArrow(failing(fail), "id bigint")
-    good = spark.range(0, 2, 1, 2).mapInArrow(held(begun, go_on), "id bigint")
-    running = threading.Event()
+    names = ("fail", "begun", "go_on")
+    with ThreadPoolExecutor(2) as pool, fifos(tmp_path, *names) as (fail, begun, go_on):
+        # The one keeps a core of two, so that the tasks of the other come one after the other.
+        late = spark.range(0, 1, 1, 1).mapInArrow(failing(fail), "id bigint")
+        good = spark.range(0, 2, 1, 2).mapInArrow(held(begun, go_on), "id bigint")
+        running = threading.Event()
 
-    def insert_late() -> None:
-        running.set()
-        insert(spark, late, table, "1")
+        def insert_late() -> None:
+            running.set()
+            insert(spark, late, table, "1")
 
-    with ThreadPoolExecutor(2) as pool:
         first = pool.submit(insert_late)
         running.wait()
         second = pool.submit(insert, spark, good, table, "2")
-        wait_for(begun)
-        signal_to(fail)
+        wait_for(begun, second)
+        signal_to(fail, first)
         with pytest.raises(PySparkException, match="told to fail"):
             first.result()
-        signal_to(go_on)
+        signal_to(go_on, second)
         second.result()
     written = spark.table(table).where("mz_epoch = '2'")
     assert sorted(row["id"] for row in written.collect()) == [0, 1]
