@@ -5,7 +5,7 @@ import pytest
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.mzs3 import impl
+from dbt.adapters.mzs3 import impl, python_job
 from dbt.adapters.mzs3.connections import NodeState, Remains
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.events import Committed
@@ -16,6 +16,7 @@ from dbt.adapters.mzs3.python_job import (
     job_response,
     run_started_ms,
 )
+from dbt.adapters.mzs3.spark.job import run_job
 
 SESSION = {"method": "session"}
 THRIFT = {"method": "thrift", "host": "spark.acme.com", "user": "dbt"}
@@ -75,6 +76,51 @@ def test_a_model_that_asks_for_another_way_than_the_profiles_is_told(method, pro
         JobHelper(model, credentials, connections, method).submit("result = 1")
 
     assert str(caught.value.msg).startswith(text)
+
+
+PLANTED = {"access_key_id": "planted-id", "secret_access_key": "planted-secret"}
+LEAKING = """
+from dbt.adapters.mzs3.errors import S3Error
+told.append(scrub("planted-secret, planted-token"))
+try:
+    raise ValueError("planted-id")
+except ValueError as exc:
+    raise S3Error("no such key: planted-id") from exc
+"""
+
+
+def test_no_error_of_a_session_has_a_key_of_a_connection(monkeypatch):
+    monkeypatch.setenv("DBT_ENV_SECRET_OF_TEST", "planted-token")
+    monkeypatch.setattr(python_job.engine, "keep_plans_secret", lambda _: None)
+    handle = SimpleNamespace(cancelled=threading.Event(), session=None)
+    node = NodeState()
+    connections = SimpleNamespace(
+        remains=Remains(),
+        node=node,
+        get_thread_connection=lambda: SimpleNamespace(handle=handle),
+    )
+    model = {"unique_id": "model.acme.a", "original_file_path": "models/a.py"}
+    profile = {**SESSION, "schema": "analytics", "aws_connections": {"lake": PLANTED}}
+    credentials = Mzs3Credentials.from_dict(profile)
+    told = []
+    monkeypatch.setattr(python_job, "run_job", lambda *given: run_with(told, *given))
+
+    with pytest.raises(DbtRuntimeError) as caught:
+        JobHelper(model, credentials, connections, "session").submit(LEAKING)
+
+    assert told == ["*****, *****"]
+    assert str(caught.value.msg) == "no such key: *****"
+    assert "planted-" not in str(list(map(str, causes(caught.value))))
+
+
+def run_with(told, session, code, name, provided):
+    return run_job(session, code, name, {**provided, "told": told})
+
+
+def causes(error):
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def test_a_job_without_a_result_is_ok():

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from support.spark import submitted
 
+from dbt.adapters.mzs3 import runner
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
-from dbt.adapters.mzs3.errors import SparkJobError
+from dbt.adapters.mzs3.errors import SourceError, SparkJobError
 from dbt.adapters.mzs3.runner import runner_for, submit_plan
 from dbt.adapters.mzs3.spark import interrupt
 from dbt.adapters.mzs3.spark.job import Call
@@ -92,6 +93,24 @@ def test_all_secrets_of_the_profile_are_kept_out_of_logs(monkeypatch):
 
     assert {"the-token", "the-other-key", "the-password", *KEYS.values()} <= set(plan.secrets)
     assert "2" not in plan.secrets
+
+
+def test_no_error_of_a_call_in_a_session_has_a_key_of_a_connection(monkeypatch):
+    given = credentials(method="session", host=None, aws_connections={"lake": KEYS})
+    session = SimpleNamespace()
+    for module, name in ((runner, "session_of"), (runner.engine, "close")):
+        monkeypatch.setattr(module, name, lambda _: session)
+    monkeypatch.setattr(runner.engine, "keep_plans_secret", lambda _: None)
+
+    with pytest.raises(SourceError) as raised, runner_for(given) as its:
+        its.run(Call(refuse, {}), "lake.orders")
+
+    assert str(raised.value) == "lake.orders: no such key: *****"
+    assert raised.value.s3_object == "s3://b/k"
+
+
+def refuse(_):
+    raise SourceError("lake.orders: no such key: AKIATHEKEY", "s3://b/k")
 
 
 def test_settings_of_jobs_win_over_those_of_the_server():

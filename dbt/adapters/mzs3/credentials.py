@@ -10,11 +10,11 @@ from typing import Any, Dict, Optional, Tuple  # noqa: UP035 (dbt's schema reade
 
 from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.dataclass_schema import StrEnum
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import DbtRuntimeError, env_secrets
 
 from dbt.adapters.mzs3.errors import ConfigError, SparkJobError
-from dbt.adapters.mzs3.options.option import mask_secrets
-from dbt.adapters.mzs3.secrets import HIDDEN, hide_login
+from dbt.adapters.mzs3.options.option import mask_secrets, secret_values
+from dbt.adapters.mzs3.secrets import HIDDEN, hide_login, secret_settings
 from dbt.adapters.mzs3.spark.interrupt import EXECUTOR_TIMEOUT_S
 from dbt.adapters.mzs3.spark.remote import server_address, url_problem
 from dbt.adapters.mzs3.spark.settings import WAREHOUSE
@@ -139,6 +139,17 @@ class Mzs3Credentials(SparkCredentials):
     def runs_jobs(self) -> bool:
         """Whether the profile can run jobs, not only SQL."""
         return self.has_session or self.submit_options is not None
+
+    @property
+    def secrets(self) -> list[str]:
+        """What logs and errors must not show: the values of DBT_ENV_SECRET_*, the keys of
+        connections, and Spark's settings that look like secrets."""
+        submitted = self.submit_options.conf if self.submit_options else {}
+        return [
+            *env_secrets(),
+            *(s for connection in self.connections.values() for s in secret_values(connection)),
+            *secret_settings({**self.server_side_parameters, **submitted}),
+        ]
 
     @property
     def submission_method(self) -> str:

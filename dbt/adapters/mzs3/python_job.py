@@ -9,7 +9,6 @@ from typing import Any
 
 from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.contracts.connection import AdapterResponse
-from dbt_common.exceptions import env_secrets
 from dbt_common.invocation import get_invocation_id, get_invocation_started_at
 
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, ReadingResponse, as_dbt_error
@@ -18,7 +17,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.runner import runner_for
-from dbt.adapters.mzs3.secrets import hide_secrets
+from dbt.adapters.mzs3.secrets import hide_in_error, hide_secrets
 from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.cursor import CANCELLED
 from dbt.adapters.mzs3.spark.job import Call, run_job
@@ -59,6 +58,7 @@ class JobHelper(PythonJobHelper):
                 # Without Jinja's leading white space, line numbers in errors are the file's.
                 return self._run(node, compiled_code.lstrip(), handle)
         except Mzs3Error as exc:
+            hide_in_error(self.credentials.secrets, exc)
             if handle.cancelled.is_set():
                 stopped = isinstance(exc, SparkJobError)
                 remains.say(f"{node} was cancelled" if stopped else str(exc))
@@ -66,20 +66,21 @@ class JobHelper(PythonJobHelper):
 
     def _run(self, node: str, code: str, handle: Any) -> Any:
         file, tell = str(self.model["original_file_path"]), self.connections.node.warnings.tell
+        secrets = self.credentials.secrets
         provided = {  # compiled_job.py describes them
             "aws_connections": self.credentials.connections,
             "as_of": run_started_ms(),
             "invocation_id": get_invocation_id(),
         }
         if self.submission_method == SPARK_SUBMIT:
-            arguments = {"code": code, "name": file, "secrets": tuple(env_secrets()), **provided}
+            arguments = {"code": code, "name": file, "secrets": tuple(secrets), **provided}
             call = Call(run_submitted, arguments, takes=("cancelled", "tell"))
             with runner_for(self.credentials) as runner:
                 return runner.run(call, node, cancelled=handle.cancelled, tell=tell)
         more = {
             "cancelled": handle.cancelled,
             "tell": tell,
-            "scrub": partial(hide_secrets, env_secrets()),
+            "scrub": partial(hide_secrets, secrets),
         }
         engine.keep_plans_secret(handle.session)
         return run_job(handle.session, code, file, {**provided, **more})

@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from typing import Any, TypeVar
 
-from dbt_common.exceptions import env_secrets
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.connections import session_of
 from dbt.adapters.mzs3.credentials import Mzs3Credentials, require_spark
-from dbt.adapters.mzs3.options.option import secret_values
-from dbt.adapters.mzs3.secrets import secret_settings
+from dbt.adapters.mzs3.errors import Mzs3Error
+from dbt.adapters.mzs3.secrets import hide_in_error
 from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.interrupt import at_once
@@ -46,14 +45,18 @@ class Runner:
     ) -> T:
         """Runs a call in a new session and returns its result; errors name the `subject`.
 
-        Raises an Mzs3Error: the call's own, one with Spark's message, or one that says that the
-        profile can only run SQL.
+        Raises an Mzs3Error, with the profile's secrets hidden: the call's own, one with Spark's
+        message, or one that says that the profile can only run SQL.
         """
         require_spark(self._credentials, subject)
         try:
-            return self._run(call, subject, cancelled or threading.Event(), tell)
-        except SPARK_FAILURES as exc:
-            raise readable(exc) from exc
+            try:
+                return self._run(call, subject, cancelled or threading.Event(), tell)
+            except SPARK_FAILURES as exc:
+                raise readable(exc) from exc
+        except Mzs3Error as exc:
+            hide_in_error(self._credentials.secrets, exc)
+            raise
 
     def interrupt(self) -> None:
         """Interrupts the running Spark jobs of all calls."""
@@ -96,18 +99,14 @@ class _JobRunner(Runner):
 
 def submit_plan(credentials: Mzs3Credentials, name: str) -> SubmitPlan:
     """The plan to submit a job of this name; the profile must have `spark_submit`."""
-    options, connections = credentials.submit_options, credentials.connections.values()
+    options = credentials.submit_options
     assert options is not None
     parameters = {**credentials.server_side_parameters, **options.conf}
     return SubmitPlan(
         options,
         settings={**DEFAULTS, "spark.app.name": name},
         session=SessionSettings(parameters, credentials.executor_timeout),
-        secrets=[
-            *env_secrets(),
-            *(secret for connection in connections for secret in secret_values(connection)),
-            *secret_settings(parameters),
-        ],
+        secrets=credentials.secrets,
     )
 
 

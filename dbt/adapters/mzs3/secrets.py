@@ -35,6 +35,18 @@ def hide_secrets(secrets: Iterable[str], text: str) -> str:
     return text
 
 
+def hide_in_error(secrets: Iterable[str], error: BaseException) -> None:
+    """Hides each secret in the text of an error. If the error's causes show a secret, the error
+    has none any more."""
+    error.args = tuple(hide_secrets(secrets, a) if isinstance(a, str) else a for a in error.args)
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        if hide_secrets(secrets, shown := str(cause)) != shown:
+            error.__cause__ = error.__context__ = None
+            return
+        cause = cause.__cause__ or cause.__context__
+
+
 def quoted_word(given: Any) -> str:
     """Quotes a user's value in a message if it is one word; other texts may contain a password."""
     is_word = isinstance(given, str) and _WORD.fullmatch(given)

@@ -93,4 +93,16 @@ def test_an_endpoint_with_a_password_is_refused_and_not_repeated(endpoint: str) 
 @pytest.mark.parametrize("endpoint", ["http://store\nx", "http://store x", "http://store\x7f"])
 def test_an_endpoint_is_one_word(endpoint: str) -> None:
     [problem] = problems(endpoint=endpoint)
-    assert problem == "aws_connections.lake.endpoint has a space or a control character in it"
+    wrong = "a space" if " " in endpoint else "a control character"
+    assert problem.startswith(f"aws_connections.lake.endpoint has {wrong} in it")
+
+
+@pytest.mark.parametrize("key", ["access_key_id", "secret_access_key", "session_token"])
+def test_a_key_of_two_lines_is_refused_as_errors_of_its_header_would_have_it(key: str) -> None:
+    keys = {"access_key_id": "a", "secret_access_key": "b", key: "planted\nkey"}
+    with pytest.raises(ConfigError) as raised:
+        parse_connections({"lake": keys})
+    [problem] = raised.value.problems
+    assert (
+        problem == f"aws_connections.lake.{key} has a control character in it, such as a newline"
+    )
