@@ -64,7 +64,7 @@ _threads: dict[str, threading.Lock] = {}
 _PREFIX = "mzs3.lock."  # of properties of the tables
 _RENEWAL = "beat"
 # The holder's token. Not called `token`: Spark hides the values of such properties.
-_TOKEN = "taken_as"
+_TOKEN = "taken_as"  # noqa: S105 (the name of a property)
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MACHINE_ID = Path("/etc/machine-id")
