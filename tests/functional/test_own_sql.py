@@ -67,6 +67,8 @@ SETTINGS: dict[str, dict[str, str]] = {
         f"{_LEGACY}useCurrentConfigsForView": "true",
     },
 }
+# Those that contradict others; `test_all_settings_at_once` has the rest.
+ALONE = ("not ANSI", "lenient")
 # Of the names, each is a setting's own problem.
 INNER = T.StructType(
     [
@@ -248,11 +250,16 @@ def plain(run: Callable[..., list[Any]]) -> list[Any]:
 def test_all_settings_at_once(run: Callable[..., list[Any]], plain: list[Any]) -> None:
     every: dict[str, str] = {}
     for name, settings in SETTINGS.items():
-        every |= {} if name in ("not ANSI", "lenient") else settings
+        every |= {} if name in ALONE else settings
     assert run("all", every) == plain
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in ALONE else pytest.mark.long)
+        for name in SETTINGS
+    ],
+)
 def test_a_setting(run: Callable[..., list[Any]], plain: list[Any], name: str) -> None:
     assert run(name, SETTINGS[name]) == plain
