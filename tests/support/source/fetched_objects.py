@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.read import csv
+from dbt.adapters.mzs3.formats.read import text
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
@@ -57,7 +57,7 @@ def fetching(of):
 def written(block_bytes=BLOCK_BYTES, **changes):
     """Every row that is written, as a dictionary, of objects read in blocks of that size."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv, "BLOCK_BYTES", block_bytes)
+        patch.setattr(text, "BLOCK_BYTES", block_bytes)
         batches = fetching(spec(**changes))(iter(listed()))
         return [row for batch in batches for row in batch.to_pylist()]
 
@@ -77,7 +77,7 @@ def fetched(s3, data, name="1.csv", **changes):
 
 def header_of(s3, name, **reading):
     """The names in an object's header, as a source's definition takes them."""
-    form = CsvFormat(DIALECT, "by_suffix", Reading(**reading))
+    form = CsvFormat("by_suffix", Reading(**reading), DIALECT)
     key = f"orders/{name}"
     head = s3.head_object(Bucket=BUCKET, Key=key)
     etag, size = head["ETag"].strip('"'), head["ContentLength"]

@@ -9,7 +9,7 @@ from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, Chunk, Chunks
 from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
-from dbt.adapters.mzs3.formats.read.csv import Decoder
+from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import Reading, RecordField
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.source.options import SourceDefinition, parse_definition
@@ -55,7 +55,7 @@ def read(
 
 def decoder(*types: str, dialect: CsvDialect = DIALECT) -> Callable[[Chunk], pa.RecordBatch]:
     """Decodes chunks with a field for each column, as one task does."""
-    of_a_task = Decoder(columns(*types), dialect, Reading())
+    of_a_task = CsvFormat("none", Reading(), dialect).decoder(None, columns(*types))
     layout = RecordLayout.in_order(len(types))
     return lambda chunk: of_a_task.decode(chunk, layout).batch
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.formats.read import jsonl
+from dbt.adapters.mzs3.formats.read import jsonl, text
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.format import Reading, Records, Reject
 from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
@@ -111,7 +111,7 @@ def records_of(
     form = JsonLinesFormat("none", Reading(**{"on_bad_row": "reject", **reading}))
     decoder = form.decoder(keys(types), columns(*types))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsonl, "BLOCK_BYTES", block_bytes)
+        patch.setattr(text, "BLOCK_BYTES", block_bytes)
         patch.setattr(jsonl, "PART_BYTES", max(1, block_bytes // 3))
         yield from decoder(stored(data))
 

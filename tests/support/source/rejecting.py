@@ -3,17 +3,15 @@
 import csv
 import io
 from collections.abc import Iterator
+from functools import partial
+
+import pytest
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.read.chunks import (
-    BLOCK_BYTES,
-    MAX_RECORD_BYTES,
-    Chunk,
-    Chunks,
-)
+from dbt.adapters.mzs3.formats.read import text
+from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, MAX_RECORD_BYTES, Chunks
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
-from dbt.adapters.mzs3.formats.read.csv import Decoder
-from dbt.adapters.mzs3.formats.read.encoding import utf8_reader, width_in
+from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import Reading, Reject
 from support.source.fields import DIALECT, columns, rows
 
@@ -28,22 +26,16 @@ def read_all(
     layout: RecordLayout | None = None,
 ) -> tuple[dict[int, tuple], dict[int, Reject]]:
     """The good records of an object without a header and its rejects, by number from 1."""
-    decoder = Decoder(columns(*types), dialect, Reading(on_bad_row="reject", encoding=encoding))
-    read = utf8_reader(io.BytesIO(data).read, encoding)
-    stream = Chunks(
-        read,
-        dialect,
-        Chunk(b"", 0, 1, width=width_in(encoding)),
-        block_bytes=block_bytes,
-        max_record_bytes=max_record_bytes,
-    )
+    form = CsvFormat("none", Reading(on_bad_row="reject", encoding=encoding), dialect)
+    decoder = form.decoder(None, columns(*types))
     good: dict[int, tuple] = {}
     bad: dict[int, Reject] = {}
     done = 0
-    for chunk in stream:
-        decoded = decoder.decode(chunk, layout or RecordLayout.in_order(len(types)))
-        if decoded.length < len(chunk.data):
-            stream.give_back(chunk.after(decoded.length), whole=decoded.length == 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "BLOCK_BYTES", block_bytes)
+        patch.setattr(text, "Chunks", partial(Chunks, max_record_bytes=max_record_bytes))
+        found = list(decoder.records(form.text(io.BytesIO(data).read, "1"), form.start, layout))
+    for decoded in found:
         numbers = range(decoded.count) if decoded.numbers is None else decoded.numbers.to_pylist()
         found = rows(decoded.batch)
         good |= {done + n + 1: row for n, row in zip(numbers, found, strict=True)}

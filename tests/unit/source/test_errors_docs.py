@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from support.docs.errors import entries, is_read, page_text, texts_in_code
 from support.s3.opened import bucket_of
-from support.source.fields import DIALECT, parse, problem_of, text_of
+from support.source.fields import parse, problem_of, text_of
 from support.source.fields import purify_names as purify
 from support.source.rejecting import read_all
 
@@ -18,7 +18,6 @@ from dbt.adapters.mzs3.formats.read import csv
 from dbt.adapters.mzs3.formats.read.chunks import Chunk, RecordTooLarge
 from dbt.adapters.mzs3.formats.read.compression import plain_reader
 from dbt.adapters.mzs3.formats.read.format import Reading, too_many_rejects
-from dbt.adapters.mzs3.formats.read.header import without_header
 from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader
 from dbt.adapters.mzs3.source.pinning import purify_now, require_agreement
 from dbt.adapters.mzs3.source.purify import contradictions
@@ -28,8 +27,8 @@ FOUND = ("id", "amount")
 
 
 def header(data: bytes, **reading: str) -> str:
-    chunk = Chunk(data, 0, 1)
-    return text_of(lambda: without_header(chunk, FOUND, DIALECT, Reading(**reading)))
+    decoder = csv.CsvFormat("none", Reading(**reading)).decoder(FOUND, [])
+    return text_of(lambda: decoder.begin(Chunk(data, 0, 1)))
 
 
 def compressed(data: bytes, declared: str) -> str:
@@ -120,14 +119,18 @@ def answered(etag: str) -> str:
 def unread_one() -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv, "convert_good", lambda text, kind: (text, None))
-        patch.setattr(csv.Decoder, "_text_columns", lambda *_: ([pa.array([], pa.string())], [0]))
+        patch.setattr(
+            csv.CsvDecoder, "_text_columns", lambda *_: ([pa.array([], pa.string())], [0])
+        )
         _, bad = read_all(b"a\n", "int")
     return bad[1].error
 
 
 def unread_many() -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv.Decoder, "_text_columns", lambda *_: ([pa.array([], pa.string())], []))
+        patch.setattr(
+            csv.CsvDecoder, "_text_columns", lambda *_: ([pa.array([], pa.string())], [])
+        )
         return text_of(lambda: read_all(b"a\n", "int"))
 
 

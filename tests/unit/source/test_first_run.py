@@ -92,5 +92,5 @@ def test_other_keys_are_a_matter_of_the_header():
     [(b"f1\n1\n", HEADER), (b'a "b" c\n1\n', ""), (b"PK\x03\x04" + b"\0" * 99, "")],
 )
 def test_what_can_not_be_read_was_compared_with_no_header(data, cause):
-    problem = problem_of(CsvFormat(DIALECT, "by_suffix", Reading()), data, {"f0": "bigint"})
+    problem = problem_of(CsvFormat("by_suffix", Reading(), DIALECT), data, {"f0": "bigint"})
     assert (isinstance(problem, HeaderProblem), problem.cause) == (True, cause)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.source.fields import DIALECT, parse
+from support.source.fields import parse
 from support.source.fields import purify_names as purify
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
+from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import Reading
-from dbt.adapters.mzs3.formats.read.header import without_header
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem
 from dbt.adapters.mzs3.source.operations.pinned_definition import Purified, purified_sql
 
@@ -30,7 +30,8 @@ def rewritten(found: tuple[str, ...] | None = None, **declared: Any) -> str:
 
 
 def require_header(line: str, **reading: Any) -> None:
-    without_header(Chunk(f"{line}\n1,2\n".encode(), 0, 1), FOUND, DIALECT, Reading(**reading))
+    decoder = CsvFormat("none", Reading(**reading)).decoder(FOUND, [])
+    decoder.begin(Chunk(f"{line}\n1,2\n".encode(), 0, 1))
 
 
 def test_with_header_is_rewritten_with_the_names_that_are_found() -> None:

@@ -15,8 +15,10 @@ from support.s3.opened import bucket_of
 from support.s3.stored_objects import ETAG, MemoryClient
 from support.source.fetched_objects import spec
 
+from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.source import large_objects
+from dbt.adapters.mzs3.source.executor.ranges import LargeObject
 from dbt.adapters.mzs3.source.large_objects import utc
 
 
@@ -38,16 +40,29 @@ def test_times_are_the_same_wherever_the_driver_is(new_york: None) -> None:
 def looked_at(data: bytes, monkeypatch: pytest.MonkeyPatch, **how: Any) -> tuple[bool, int]:
     """Whether an object of this text can be cut, and how many requests it took to know."""
     client = MemoryClient(data)
-    monkeypatch.setattr(large_objects, "open_store", lambda _, at: bucket_of(client, at.bucket))
-    row = {"key": "1.csv", "etag": ETAG, "size": len(data), "last_modified": datetime.now()}
-    found = large_objects._large_object(spec(**how), Row(**row))
+    found = large_object(client, monkeypatch, **how)
     return found is not None, len(client.spans)
 
 
+def large_object(
+    client: MemoryClient, monkeypatch: pytest.MonkeyPatch, **how: Any
+) -> LargeObject | None:
+    monkeypatch.setattr(large_objects, "open_store", lambda _, at: bucket_of(client, at.bucket))
+    row = {"key": "1.csv", "etag": ETAG, "size": len(client.data), "last_modified": datetime.now()}
+    return large_objects._large_object(spec(**how), Row(**row))
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-@pytest.mark.parametrize("text", [b"id,amount\n", b"", b"x" * 100_000])
+@pytest.mark.parametrize("text", [b"id,amount\n", b"id,amount\n" + b"x" * 100_000])
 def test_plain_objects_can_be_cut(text: bytes, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert looked_at(text, monkeypatch, format=form) == (True, 1 if text else 0)
+    assert looked_at(text, monkeypatch, format=form) == (True, 1)
+
+
+def test_an_object_is_cut_from_its_first_record_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"\xef\xbb\xbfid,amount\r\n1,2\n"
+    for how, byte, line in (({}, 14, 2), ({"header": None}, 3, 1), ({"format": "jsonl"}, 3, 1)):
+        found = large_object(MemoryClient(text), monkeypatch, **how)
+        assert found is not None and found.start == Chunk(b"", byte, line)
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
@@ -61,6 +76,13 @@ def test_what_is_compressed_or_no_text_is_left_to_one_task(
 ) -> None:
     assert looked_at(data, monkeypatch, format=form) == (False, 1)
     assert looked_at(data, monkeypatch, format=form, compression="none") == (False, 1)
+
+
+@pytest.mark.parametrize("data", [b"", b"amount,id\n", b'id,"amount\n'])
+def test_another_header_is_for_one_task_to_report(
+    data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not looked_at(data, monkeypatch)[0]
 
 
 def test_a_header_in_another_order_is_read_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,11 @@ import random
 import pyarrow as pa
 import pytest
 from support.docs.values import Entry, entries, written
-from support.source import fields, json_lines
+from support.source import json_lines
 
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import DECLARED_TYPES, Column, RecordLayout
-from dbt.adapters.mzs3.formats.read.csv import Decoder
+from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError, excerpt, not_of_type
 from dbt.adapters.mzs3.formats.read.typed import typed_records
@@ -60,7 +60,7 @@ def test_each_text_becomes_what_the_page_says_in_csv(data_type):
     rows = of_type(data_type)
     columns = (Column("a", data_type), Column("b", "string"))
     for some in (*([row] for row in rows), rows, random.Random(7).sample(rows, len(rows))):
-        decoder = Decoder(columns, fields.DIALECT, Reading(on_bad_row="reject"))
+        decoder = CsvFormat("none", Reading(on_bad_row="reject")).decoder(None, columns)
         data = "".join(f"{quoted(entry.text)},x\n" for entry in some).encode()
         records = decoder.decode(Chunk(data, 0, 1), RecordLayout.in_order(2))
         assert verdicts(records) == expected(some, data_type, "a")

@@ -22,7 +22,8 @@ from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.ledger.rows_table import RowsTable, rows_table
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, fetch_objects, format_of
-from dbt.adapters.mzs3.source.large_objects import LargeObject, large_objects, rows_in_ranges
+from dbt.adapters.mzs3.source.executor.ranges import LargeObject
+from dbt.adapters.mzs3.source.large_objects import large_objects, rows_in_ranges
 from dbt.adapters.mzs3.source.report import IngestReport, objects_hint, reset_hint
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
 from dbt.adapters.mzs3.spark.frames import (

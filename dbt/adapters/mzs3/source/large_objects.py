@@ -7,8 +7,8 @@ only then is it known where in a range a record begins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 
@@ -16,21 +16,15 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.formats.read.columns import RecordLayout
-from dbt.adapters.mzs3.formats.read.compression import (
-    NONE,
-    compression_by_name,
-    compression_of,
-)
-from dbt.adapters.mzs3.formats.read.csv import CsvFormat
+from dbt.adapters.mzs3.formats.read.compression import NONE, compression_by_name
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8
-from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, JSONL
-from dbt.adapters.mzs3.formats.read.header import layout_of
+from dbt.adapters.mzs3.formats.read.format import CSV, JSONL
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
-from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, require_text
+from dbt.adapters.mzs3.formats.read.text import TextFormat
 from dbt.adapters.mzs3.ledger.rows_table import RowsTable
 from dbt.adapters.mzs3.source.executor import ranges
-from dbt.adapters.mzs3.source.executor.fetch import FetchSpec
+from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, format_of
+from dbt.adapters.mzs3.source.executor.ranges import LargeObject
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
@@ -38,21 +32,6 @@ from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.store.prefix import map_concurrently
 
 RANGE_BYTES = 32 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class LargeObject:
-    """An object that is worth cutting; `layout` says which fields of its records are columns."""
-
-    key: str
-    etag: str
-    size: int
-    modified: datetime
-    layout: RecordLayout
-
-    def starts(self) -> range:
-        """Where each range begins."""
-        return range(0, self.size, RANGE_BYTES)
 
 
 def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list[LargeObject]:
@@ -83,33 +62,21 @@ def utc(collected: datetime) -> datetime:
 
 
 def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
-    key, etag, size = row["key"], row["etag"], row["size"]
-    store = open_store(spec.connection, spec.location)
-    stored = S3Object(store, spec.location, key, etag, size)
-    try:
-        layout = _layout_if_plain(spec, stored)
-    except ObjectError:
-        return None
-    if layout is None:
-        return None
-    return LargeObject(key, etag, size, utc(row["last_modified"]), layout)
+    """The object, with where its records begin; None if there is anything wrong with its start.
 
-
-def _layout_if_plain(spec: FetchSpec, stored: S3Object) -> RecordLayout | None:
-    """The layout of the object's records; None if it is compressed. Raises ObjectError.
-
-    Reads the object's first bytes: later ranges do not show whether it is compressed.
+    Only that tells whether it is compressed, which can't be seen in a later range.
     """
-    start = stored.part(0, min(LOOK_BYTES, stored.size))
-    if compression_of(start, stored.key, spec.compression, spec.reading.encoding) != NONE:
-        return None
-    require_text(start, spec.reading.encoding)
-    if spec.format == JSONL or spec.header is None or spec.reading.header_match == EXACT:
-        # Compared later: keys by the task of every range, the header by that of the first range.
-        return RecordLayout.in_order(len(spec.columns))
-    fields = CsvFormat(spec.dialect, NONE, spec.reading).fields(stored) or ()
-    names = [field.name for field in fields]
-    return layout_of(names, spec.header, spec.reading.header_match)
+    key, etag, size = row["key"], row["etag"], row["size"]
+    stored = S3Object(open_store(spec.connection, spec.location), spec.location, key, etag, size)
+    plain = format_of(replace(spec, compression=NONE))
+    assert isinstance(plain, TextFormat)
+    with suppress(ObjectError):
+        decoder = plain.decoder(spec.header, spec.columns)
+        if (begin := plain.first(stored, decoder.begin)) is not None:
+            layout, chunk = begin
+            start = chunk._replace(data=b"")
+            return LargeObject(key, etag, size, utc(row["last_modified"]), start, layout)
+    return None
 
 
 @contextmanager
@@ -123,7 +90,7 @@ def rows_in_ranges(
     pieces = [
         (number, each.key, each.etag, index, start, min(start + RANGE_BYTES, each.size))
         for number, each in enumerate(objects)
-        for index, start in enumerate(each.starts())
+        for index, start in enumerate(range(each.start.byte, each.size, RANGE_BYTES))
     ]
     numbered = [(*values, position) for position, values in enumerate(pieces)]
     quote = b"" if spec.format == JSONL else spec.dialect.quote.encode()
@@ -136,26 +103,14 @@ def rows_in_ranges(
         .persist(StorageLevel.DISK_ONLY)
     )
     try:
-        range_of = _ranges(objects, blocks)
-        yield table.rows_from(blocks, spec, ranges.range_rows, range_of, ranges.records_of(spec))
+        surveys: list[list[ranges.Survey]] = [[] for _ in objects]
+        ends = blocks.where(F.col("survey").isNotNull()).select("object", "range", "survey")
+        for row in sorted(ends.collect(), key=lambda row: (row["object"], row["range"])):
+            surveys[row["object"]].append(ranges.survey_of(row["survey"]))
+        planned = [
+            (each, ranges.plan_ranges(surveys_of_object, each.start))
+            for each, surveys_of_object in zip(objects, surveys, strict=True)
+        ]
+        yield table.rows_from(blocks, spec, ranges.range_rows, format_of(spec), planned)
     finally:
         blocks.unpersist()
-
-
-def _ranges(
-    objects: Sequence[LargeObject], blocks: DataFrame
-) -> dict[tuple[int, int], ranges.RangeOfObject]:
-    """Every range, by its object's number and its own, from the surveys in `blocks`."""
-    surveys: dict[int, list[ranges.Survey]] = {}
-    rows = blocks.where(F.col("survey").isNotNull()).select("object", "range", "survey").collect()
-    for row in sorted(rows, key=lambda row: (row["object"], row["range"])):
-        surveys.setdefault(row["object"], []).append(ranges.survey_of(row["survey"]))
-    return {
-        (number, index): ranges.RangeOfObject(
-            each.key, each.etag, each.modified, each.layout, start, plan
-        )
-        for number, each in enumerate(objects)
-        for index, (start, plan) in enumerate(
-            zip(each.starts(), ranges.plan_ranges(surveys[number]), strict=True)
-        )
-    }

@@ -23,7 +23,7 @@ from support.source.json_lines import (
     read_records,
 )
 
-from dbt.adapters.mzs3.formats.read import chunks, format, jsonl
+from dbt.adapters.mzs3.formats.read import chunks, format, jsonl, text
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.jsonl import JsonDecoder, JsonLinesFormat
@@ -105,13 +105,13 @@ def test_objects_and_arrays_are_their_text(values, block):
     texts = [json.dumps(value) for value in values]
     data = "".join(f'{{"k0": {text}}}\n' for text in texts).encode()
     good, bad = read_records(data, ["string"], block)
-    for number, (value, text) in enumerate(zip(values, texts, strict=True), 1):
+    for number, (value, token) in enumerate(zip(values, texts, strict=True), 1):
         if isinstance(value, (dict, list)):
-            assert good[number] == (text,)
+            assert good[number] == (token,)
         elif isinstance(value, str) or value is None:
             assert good[number] == (value,)
         else:
-            assert bad[number].error == f"column c0: {text} is not a string"
+            assert bad[number].error == f"column c0: {token} is not a string"
 
 
 def one_by_one(data, **reading):
@@ -127,7 +127,9 @@ MATCHES = st.sampled_from(["exact", "subset"])
 @given(data=HARD_OBJECTS, match=MATCHES, nested=st.booleans())
 @example(b'{"k0":"a"}\n{"k0":"b"}{"k0":\n"c"}', "subset", False)
 def test_what_pyarrow_reads_is_what_the_lines_say(data, match, nested):
-    decoder = JsonDecoder(keys(TYPES), columns(*TYPES), Reading(header_match=match))
+    decoder = JsonLinesFormat("none", Reading(header_match=match)).decoder(
+        keys(TYPES), columns(*TYPES)
+    )
     decoder._has_nested = nested
     batch = decoder.all_good(data)
     if batch is not None:
@@ -222,7 +224,9 @@ def test_few_good_records_are_read_beside_a_bad_one(monkeypatch):
     )
     line = b'{"k0":1}\n'
     data = line * 100_000 + b"?\n" + line * 100_000
-    decoder = JsonDecoder(("k0",), columns("int"), Reading(on_bad_row="reject"))
+    decoder = JsonLinesFormat("none", Reading(on_bad_row="reject")).decoder(
+        ("k0",), columns("int")
+    )
     records = decoder.decode(Chunk(data, 7, 3))
     assert (records.count, records.batch.num_rows) == (200_001, 200_000)
     (reject,) = records.rejects
@@ -262,7 +266,9 @@ def test_a_name_with_a_colon_is_not_taken_for_a_null(names, records, space, kind
     good = dict.fromkeys(names)
     lines = [json.dumps(good | one, separators=(",", f"{space}:")) for one in records[1:]]
     data = "\n".join([json.dumps(records[0]), *lines]).encode()
-    decoder = JsonDecoder(names, columns(*types), Reading("subset", on_bad_row="reject"))
+    decoder = JsonLinesFormat("none", Reading("subset", on_bad_row="reject")).decoder(
+        names, columns(*types)
+    )
     batch = decoder.all_good(data)
     if batch is not None:
         records = decoder._one_by_one(Chunk(data, 0, 1))
@@ -270,7 +276,9 @@ def test_a_name_with_a_colon_is_not_taken_for_a_null(names, records, space, kind
 
 
 def test_a_name_with_a_colon_inside_is_read_by_pyarrow():
-    decoder = JsonDecoder(("a:null", "b: null"), columns("string", "string"), Reading())
+    decoder = JsonLinesFormat("none", Reading()).decoder(
+        ("a:null", "b: null"), columns("string", "string")
+    )
     batch = decoder.all_good(b'{"a:null": null, "b: null": null}\n')
     assert batch is not None and batch.to_pydict() == {"c0": [None], "c1": [None]}
     assert decoder.all_good(b'{"a:null": null}\n') is None
@@ -336,7 +344,7 @@ def test_a_line_that_is_too_long_ends_what_can_be_read(monkeypatch):
     def few(*args, **more):
         return real(*args, **more, max_record_bytes=200)
 
-    monkeypatch.setattr(jsonl, "Chunks", few)
+    monkeypatch.setattr(text, "Chunks", few)
     data = b'{"k0":"a"}\n{"k0":"' + b"b" * 1000
     good, bad = read_records(data, ["string"], 100)
     assert good == {1: ("a",)}
@@ -344,7 +352,7 @@ def test_a_line_that_is_too_long_ends_what_can_be_read(monkeypatch):
         "the record is larger than 0 MB; is each one on its own line? All that follows in the "
         "object is rejected with it"
     )
-    monkeypatch.setattr(jsonl, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 100)
     problem = problem_of(FORM, data, {"k0": "string"})
     assert problem.problem == "the record is larger than 0 MB; is each one on its own line?"
     assert problem.place == "line 2, byte 11"
@@ -361,7 +369,7 @@ def test_no_more_than_a_chunk_is_held():
     for records in decoder(stored(client.data, client)):
         most = max(most, pool.bytes_allocated() - held)
         del records
-    assert 0 < most < 3 * jsonl.BLOCK_BYTES
+    assert 0 < most < 3 * text.BLOCK_BYTES
 
 
 def test_a_chunk_without_a_record():
@@ -369,7 +377,9 @@ def test_a_chunk_without_a_record():
 
 
 def test_a_decoder_goes_on_behind_an_object_with_bad_records():
-    decoder = JsonDecoder(("k0",), columns("int"), Reading(on_bad_row="reject"))
+    decoder = JsonLinesFormat("none", Reading(on_bad_row="reject")).decoder(
+        ("k0",), columns("int")
+    )
     for data in (b'{"k0":"x"}', b'{"k0":1}'):
         assert decoder.decode(Chunk(data, 0, 1)).count == 1
     batch = decoder.all_good(b'{"k0":2}')

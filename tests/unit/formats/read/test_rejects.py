@@ -206,13 +206,13 @@ def test_many_records_with_few_that_are_bad():
 
 def test_good_chunks_after_a_bad_one_are_read_fast_again(monkeypatch):
     asked = []
-    original = csv.Decoder._sift
+    original = csv.CsvDecoder._sift
 
     def counted(self, chunk, *args, **more):
         asked.append(chunk.byte)
         return original(self, chunk, *args, **more)
 
-    monkeypatch.setattr(csv.Decoder, "_sift", counted)
+    monkeypatch.setattr(csv.CsvDecoder, "_sift", counted)
     data = b"x,1\n" + b"1,1\n" * 20
     good, _ = read_all(data, "int", S, block_bytes=8)
     assert len(good) == 20

@@ -100,7 +100,7 @@ WIDE = {
     "utf-32-le": TEXT.decode().encode("utf-32-le"),
     "utf-32-be": TEXT.decode().encode("utf-32-be"),
 }
-CSV = CsvFormat(CsvDialect(), "by_suffix", Reading())
+CSV = CsvFormat("by_suffix", Reading(), CsvDialect())
 JSON = JsonLinesFormat("by_suffix", Reading())
 TEXTS: dict[str, tuple[ObjectFormat, bytes]] = {"csv": (CSV, TEXT), "jsonl": (JSON, LINES)}
 formats = pytest.mark.parametrize("name", TEXTS)
@@ -146,7 +146,7 @@ def test_what_is_no_text_is_told_alike_whatever_it_is_called(
     what: str, key: str, declared: str
 ) -> None:
     """So that an object is skipped, or stops the run, for what it is alone."""
-    form = CsvFormat(CsvDialect(), declared, Reading())
+    form = CsvFormat(declared, Reading(), CsvDialect())
     with pytest.raises(HeaderProblem) as raised:
         form.fields(replace(stored(OTHERS[what]), key=key))
     assert raised.value.problem == f"it is {what}, not text"
@@ -156,7 +156,7 @@ def test_what_is_no_text_is_told_alike_whatever_it_is_called(
 @pytest.mark.parametrize("declared", ["none", *COMPRESS])
 @kinds
 def test_what_is_declared_holds_for_all_objects(declared: str, kind: str) -> None:
-    form = CsvFormat(CsvDialect(), declared, Reading())
+    form = CsvFormat(declared, Reading(), CsvDialect())
     if kind == declared:
         assert read_all(form, COMPRESS[kind](TEXT)) == [("1", "2")]
         return
@@ -198,7 +198,7 @@ def test_the_format_to_declare_is_named(what: str) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
 @pytest.mark.parametrize("found", WIDE)
 def test_text_in_utf_16_is_told_by_name(encoding: str, found: str) -> None:
-    form = CsvFormat(CsvDialect(), "by_suffix", Reading(encoding=encoding))
+    form = CsvFormat("by_suffix", Reading(encoding=encoding), CsvDialect())
     found, data = found.strip(), WIDE[found]
     problem = problem_of(form, data)
     assert isinstance(problem, HeaderProblem)
@@ -207,7 +207,7 @@ def test_text_in_utf_16_is_told_by_name(encoding: str, found: str) -> None:
         assert problem.advice.startswith("Have it written in UTF-8")
     else:
         assert problem.advice.startswith(f"Declare `encoding: {found}`")
-        as_told = CsvFormat(CsvDialect(), "by_suffix", Reading(encoding=found))
+        as_told = CsvFormat("by_suffix", Reading(encoding=found), CsvDialect())
         assert read_all(as_told, data) == [("1", "2")]
 
 
@@ -226,7 +226,7 @@ def test_of_json_lines_in_utf_16_no_option_is_named_that_they_lack(found: str) -
 )  # fmt: skip
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16-le", "utf-16-be"])
 def test_a_text_that_begins_like_a_mark_is_read(text: str, encoding: str) -> None:
-    form = CsvFormat(CsvDialect(), "by_suffix", Reading(encoding=encoding))
+    form = CsvFormat("by_suffix", Reading(encoding=encoding), CsvDialect())
     data = f"{text},b\n1,2\n".encode(encoding)
     assert read_all(form, data) == [("1", "2")]
     fields = form.fields(stored(data)) or ()
@@ -242,9 +242,9 @@ def test_that_nothing_is_compressed_can_be_declared_of_a_text_in_another_encodin
     text: str, encoding: str
 ) -> None:
     data = f"{text},b\n1,2\n".encode(encoding)
-    by_suffix = CsvFormat(CsvDialect(), "by_suffix", Reading(encoding=encoding))
+    by_suffix = CsvFormat("by_suffix", Reading(encoding=encoding), CsvDialect())
     assert problem_of(by_suffix, data, {"a": "string", "b": "string"}, (text, "b"))
-    form = CsvFormat(CsvDialect(), "none", Reading(encoding=encoding))
+    form = CsvFormat("none", Reading(encoding=encoding), CsvDialect())
     assert read_all(form, data) == [("1", "2")]
     decoder = form.decoder((text, "b"), [Column("a"), Column("b")])
     (batch, counts) = decoder.together([stored(data), stored(data)]) or (None, None)
@@ -254,14 +254,14 @@ def test_that_nothing_is_compressed_can_be_declared_of_a_text_in_another_encodin
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_what_is_compressed_is_no_text_in_another_encoding(pack: Any) -> None:
-    form = CsvFormat(CsvDialect(), "none", Reading(encoding="latin-1"))
+    form = CsvFormat("none", Reading(encoding="latin-1"), CsvDialect())
     assert "compressed by" in problem_of(form, pack(TEXT * 100), {"a": "string"}).problem
 
 
 @pytest.mark.parametrize("declared", ["by_suffix", "none"])
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_small_objects_together_are_as_declared(declared: str, encoding: str) -> None:
-    form = CsvFormat(CsvDialect(), declared, Reading(encoding=encoding))
+    form = CsvFormat(declared, Reading(encoding=encoding), CsvDialect())
     decoder = form.decoder(("id", "amount"), [Column("a"), Column("b")])
     assert decoder.together([stored(TEXT), stored(gzip.compress(TEXT))]) is None
 
@@ -277,7 +277,7 @@ def test_small_objects_together_are_as_declared(declared: str, encoding: str) ->
 def test_no_text_is_taken_for_anything_else(text: str, encoding: str) -> None:
     data = f"{text},b\n1,2\n".encode(encoding, "ignore")
     declared = "by_suffix" if encoding == UTF_8 else "none"
-    form = CsvFormat(CsvDialect(), declared, Reading(encoding=encoding))
+    form = CsvFormat(declared, Reading(encoding=encoding), CsvDialect())
     fields = form.fields(stored(data)) or ()
     assert [field.name for field in fields] == [data.decode(encoding).partition(",")[0], "b"]
 

@@ -76,7 +76,7 @@ def test_lines_are_records_in_pieces_of_any_size(data: bytes, width: int, size: 
 def test_objects_are_read_together_as_each_alone(texts: list[bytes], header: bool) -> None:
     names = ('"a', "b") if header else None
     texts = [b'"a\tb\n' + text if header else text for text in texts]
-    form = CsvFormat(UNQUOTED, "none", Reading())
+    form = CsvFormat("none", Reading(), UNQUOTED)
     together = form.decoder(names, AB).together([stored(text) for text in texts])
     skipped = 1 if header else 0
     expected = [plainly(text, 2) for text in texts]
@@ -98,7 +98,7 @@ def test_objects_are_read_together_as_each_alone(texts: list[bytes], header: boo
 
 def test_good_objects_are_read_together() -> None:
     texts = [b'1"\t2\n', b'"3\t\\N', b'"\t"\r\n']
-    form = CsvFormat(UNQUOTED, "none", Reading())
+    form = CsvFormat("none", Reading(), UNQUOTED)
     found = form.decoder(None, AB).together([stored(text) for text in texts])
     assert found is not None
     batch, counts = found
@@ -107,7 +107,7 @@ def test_good_objects_are_read_together() -> None:
 
 
 def test_the_first_bad_record_is_told_with_its_place() -> None:
-    form = CsvFormat(UNQUOTED, "none", Reading())
+    form = CsvFormat("none", Reading(), UNQUOTED)
     with pytest.raises(ObjectError) as raised:
         list(form.decoder(None, AB)(stored(b'"\t1\n"\n2\t3\n')))
     problem = raised.value
@@ -115,7 +115,7 @@ def test_the_first_bad_record_is_told_with_its_place() -> None:
 
 
 def test_the_header_is_read_without_quotes() -> None:
-    form = CsvFormat(UNQUOTED, "none", Reading())
+    form = CsvFormat("none", Reading(), UNQUOTED)
     assert [field.name for field in form.fields(stored(b'"id"\ta"b\n')) or ()] == ['"id"', 'a"b']
     with pytest.raises(HeaderProblem, match="the source's header"):
         list(form.decoder(("id", "b"), AB)(stored(b'"id"\tb\n')))

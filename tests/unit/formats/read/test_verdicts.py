@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.formats.read import convert as conversions
 from dbt.adapters.mzs3.formats.read.chunks import Chunks
 from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good
-from dbt.adapters.mzs3.formats.read.csv import Decoder
+from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.formats.read.typed import typed_records
@@ -86,7 +86,7 @@ def shown(array):
 def by_csv(texts, data_type, block_bytes=1 << 22):
     """What becomes of each field of CSV."""
     columns = (Column("a", data_type), Column("b", "string"))
-    decoder = Decoder(columns, fields.DIALECT, Reading(on_bad_row="reject"))
+    decoder = CsvFormat("none", Reading(on_bad_row="reject")).decoder(None, columns)
     data = fields.write([(text, "x") for text in texts])
     found = []
     stream = iter([data])

@@ -136,7 +136,7 @@ def small_records(monkeypatch):
     def small(*args, **more):
         return Chunks(*args, **more, max_record_bytes=200)
 
-    monkeypatch.setattr("dbt.adapters.mzs3.formats.read.csv.Chunks", small)
+    monkeypatch.setattr("dbt.adapters.mzs3.formats.read.text.Chunks", small)
 
 
 def test_a_record_that_cannot_be_held_is_rejected_with_all_behind_it(s3, small_records):

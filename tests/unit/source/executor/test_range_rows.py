@@ -14,23 +14,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.s3.opened import bucket_of
+from support.s3.stored_objects import stored
 from support.source.fields import DIALECT
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.read import csv as formats_csv
-from dbt.adapters.mzs3.formats.read import jsonl as formats_jsonl
-from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
+from dbt.adapters.mzs3.formats.read import text
+from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR
-from dbt.adapters.mzs3.source.executor import ranges, stored_object
+from dbt.adapters.mzs3.formats.read.text import TextFormat
+from dbt.adapters.mzs3.source.executor import stored_object
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, fetch_objects, format_of
 from dbt.adapters.mzs3.source.executor.ranges import (
-    RangeOfObject,
+    LargeObject,
     plan_ranges,
     range_rows,
     read_ranges,
-    records_of,
     survey_of,
 )
 from dbt.adapters.mzs3.store.connection import AwsConnection
@@ -77,9 +77,7 @@ def spec(header: tuple[str, ...] | None = HEADER, **changes: Any) -> FetchSpec:
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formats_csv, "BLOCK_BYTES", 50)
-        patch.setattr(formats_jsonl, "BLOCK_BYTES", 50)
-        patch.setattr(ranges, "BLOCK_BYTES", 50)
+        patch.setattr(text, "BLOCK_BYTES", 50)
 
         def use(data: bytes) -> OneObject:
             served = OneObject(data)
@@ -96,8 +94,14 @@ def at_once(spec: FetchSpec) -> list[dict[str, Any]]:
     return _rows(fetch_objects(spec, format_of(spec))(iter([pa.RecordBatch.from_pydict(listed)])))
 
 
-def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, Any]]:
-    starts = range(0, size, range_bytes)
+def in_ranges(spec: FetchSpec, data: bytes, range_bytes: int) -> list[dict[str, Any]]:
+    size = len(data)
+    form = format_of(spec)
+    assert isinstance(form, TextFormat)
+    begin = form.first(stored(data), form.decoder(spec.header, spec.columns).begin)
+    if begin is None:
+        return []
+    layout, first = begin
     cut = [
         {
             "object": 0,
@@ -107,18 +111,15 @@ def in_ranges(spec: FetchSpec, size: int, range_bytes: int) -> list[dict[str, An
             "start": start,
             "end": min(start + range_bytes, size),
         }
-        for index, start in enumerate(starts)
+        for index, start in enumerate(range(first.byte, size, range_bytes))
     ]
     quote = b"" if spec.format == "jsonl" else spec.dialect.quote.encode()
     read = read_ranges(spec.connection, spec.source, spec.location, quote)
-    blocks = list(read(iter([pa.RecordBatch.from_pylist(cut)])))
+    blocks = list(read(iter([pa.RecordBatch.from_pylist(cut)]))) if cut else []
     texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
-    plans = plan_ranges([survey_of(text) for text in texts])
-    known = {
-        (0, index): RangeOfObject("k.csv", "e", NOW, RecordLayout.in_order(2), start, plan)
-        for index, (start, plan) in enumerate(zip(starts, plans, strict=True))
-    }
-    return _rows(range_rows(spec, known, records_of(spec))(iter(blocks)))
+    plans = plan_ranges([survey_of(text) for text in texts], first)
+    large = LargeObject("k.csv", "e", size, NOW, first, layout)
+    return _rows(range_rows(spec, form, [(large, plans)])(iter(blocks)))
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
@@ -159,12 +160,12 @@ def test_the_rows_are_the_same(
     expected = at_once(how)
     assert [(row["a"], row["b"]) for row in expected] == table
     assert [row["_mz_record"] for row in expected] == list(range(1, len(table) + 1))
-    assert in_ranges(how, len(served.data), range_bytes) == expected
+    assert in_ranges(how, served.data, range_bytes) == expected
 
 
 def test_each_byte_is_fetched_about_once(serve: Any) -> None:
     served = serve(written([HEADER, *[("x" * 20, "\n")] * 100], "\n"))
-    in_ranges(spec(), len(served.data), 500)
+    in_ranges(spec(), served.data, 500)
     ranges = -(-len(served.data) // 500)
     assert served.fetched <= len(served.data) + ranges * len('"xxxxxxxxxxxxxxxxxxxx","\n"\n')
 
@@ -176,7 +177,7 @@ def test_rejects_are_where_they_are_and_numbered_as_they_are(serve: Any) -> None
     expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
     assert [row["mz_problem"]["line"] for row in expected if row["mz_problem"]][:3] == [3, 4, 7]
     for range_bytes in (1, 7, 20, 64):
-        found = in_ranges(how, len(served.data), range_bytes)
+        found = in_ranges(how, served.data, range_bytes)
         assert sorted(found, key=lambda row: row["_mz_record"]) == expected
 
 
@@ -199,7 +200,7 @@ def test_without_quotes_the_rows_are_the_same(
     how = spec(('"a', "b"), dialect=unquoted, reading=Reading(on_bad_row="reject"))
     expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
     assert len(expected) == len(served.data.removesuffix(b"\n").split(b"\n")) - 1
-    found = in_ranges(how, len(served.data), range_bytes)
+    found = in_ranges(how, served.data, range_bytes)
     assert sorted(found, key=lambda row: row["_mz_record"]) == expected
 
 
@@ -212,17 +213,17 @@ def test_where_quotes_are_wrong_one_task_must_judge(
     how = spec(reading=Reading(on_bad_row=on_bad_row))
     for range_bytes in (5, 20, 30):
         with pytest.raises(ExecutorError, match=UNCLEAR):
-            in_ranges(how, len(served.data), range_bytes)
+            in_ranges(how, served.data, range_bytes)
 
 
 def test_of_too_many_rejects_one_task_must_tell(serve: Any) -> None:
     served = serve(b"a,b\n" + b"1\n" * 10)
     how = spec(reading=Reading(on_bad_row="reject", max_rejects=9))
     with pytest.raises(ExecutorError) as raised:
-        in_ranges(how, len(served.data), 100)
+        in_ranges(how, served.data, 100)
     assert (raised.value.cause, raised.value.s3_object) == (UNCLEAR, "s3://b/k.csv")
     all_allowed = spec(reading=Reading(on_bad_row="reject", max_rejects=10))
-    assert len(in_ranges(all_allowed, len(served.data), 100)) == 10
+    assert len(in_ranges(all_allowed, served.data, 100)) == 10
 
 
 def test_a_store_that_does_not_honour_ranges_is_left_to_one_task(serve: Any) -> None:
@@ -230,13 +231,13 @@ def test_a_store_that_does_not_honour_ranges_is_left_to_one_task(serve: Any) -> 
     get = served.get_object
     served.get_object = lambda **request: get(**{**request, "Range": None})
     with pytest.raises(ExecutorError, match=UNCLEAR):
-        in_ranges(spec(), len(served.data), 20)
+        in_ranges(spec(), served.data, 20)
 
 
 def test_a_bad_value_is_for_one_task_to_name(serve: Any) -> None:
     served = serve(b"a,b\n1,2\n3\n")
     with pytest.raises(ExecutorError, match=UNCLEAR):
-        in_ranges(spec(), len(served.data), 6)
+        in_ranges(spec(), served.data, 6)
 
 
 @given(
@@ -255,7 +256,7 @@ def test_of_json_lines_the_rows_are_the_same(
     assert [(row["b"], row["a"], row["_mz_record"]) for row in expected] == [
         (*row, number) for number, row in enumerate(table, 1)
     ]
-    assert in_ranges(how, len(served.data), range_bytes) == expected
+    assert in_ranges(how, served.data, range_bytes) == expected
 
 
 def test_rejects_of_json_lines_are_where_they_are(serve: Any) -> None:
@@ -265,7 +266,7 @@ def test_rejects_of_json_lines_are_where_they_are(serve: Any) -> None:
     expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
     assert [row["mz_problem"]["line"] for row in expected if row["mz_problem"]][:3] == [2, 3, 4]
     for range_bytes in (1, 7, 20, 64):
-        found = in_ranges(how, len(served.data), range_bytes)
+        found = in_ranges(how, served.data, range_bytes)
         assert sorted(found, key=lambda row: row["_mz_record"]) == expected
 
 
@@ -273,4 +274,4 @@ def test_rejects_of_json_lines_are_where_they_are(serve: Any) -> None:
 def test_json_lines_that_are_blank_or_bad_are_for_one_task(serve: Any, data: bytes) -> None:
     served = serve(data)
     with pytest.raises(ExecutorError, match=UNCLEAR):
-        in_ranges(spec(format="jsonl"), len(served.data), 20)
+        in_ranges(spec(format="jsonl"), served.data, 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3.formats.read.chunks import end_of_records
+from dbt.adapters.mzs3.formats.read.chunks import START, end_of_records
 from dbt.adapters.mzs3.source.executor.ranges import Ends, RangePlan, Survey, plan_ranges
 
 QUOTE = b'"'
@@ -46,7 +46,7 @@ def test_every_record_is_read_by_one_range(
     records: list[str], end: str, ends_in_newline: bool, size: int, block: int
 ) -> None:
     data = end.join(records).encode() + (end.encode() if ends_in_newline else b"")
-    plans = plan_ranges(surveyed(data, size, block))
+    plans = plan_ranges(surveyed(data, size, block), START)
     assert b"".join(data[plan.start : plan.end] for plan in plans) == data
     expected = records_of(data)
     read: list[bytes] = []
@@ -64,7 +64,7 @@ def test_a_range_begins_at_its_first_record_and_reads_past_its_end(
     records: list[str], size: int
 ) -> None:
     data = "\n".join([*records, ""]).encode()
-    for index, plan in enumerate(plan_ranges(surveyed(data, size, size))):
+    for index, plan in enumerate(plan_ranges(surveyed(data, size, size), START)):
         first, last = index * size, min((index + 1) * size, len(data))
         assert first <= plan.start <= plan.range_end == last
         if plan.start < plan.end:
@@ -81,13 +81,13 @@ def test_the_survey_of_a_range_counts_for_both_cases() -> None:
 
 def test_a_record_longer_than_ranges_belongs_to_the_one_it_begins_in() -> None:
     data = b'1,"' + b"\n" * 20 + b'"\n2,\n'
-    assert plan_ranges(surveyed(data, 8, 8)) == [
-        RangePlan(start=0, range_end=8, end=25, line=0, record=0),
-        RangePlan(start=16, range_end=16, end=16),
-        RangePlan(start=24, range_end=24, end=24),
-        RangePlan(start=25, range_end=28, end=28, line=21, record=1),
+    assert plan_ranges(surveyed(data, 8, 8), START) == [
+        RangePlan(range_start=0, range_end=8, start=0, end=25, line=0, record=0, count=1),
+        RangePlan(range_start=8, range_end=16, start=16, end=16),
+        RangePlan(range_start=16, range_end=24, start=24, end=24),
+        RangePlan(range_start=24, range_end=28, start=25, end=28, line=21, record=1),
     ]
 
 
 def test_no_bytes_have_no_ranges() -> None:
-    assert plan_ranges([]) == []
+    assert plan_ranges([], START) == []

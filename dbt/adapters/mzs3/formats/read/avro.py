@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,14 @@ from dbt.adapters.mzs3.formats.read.encoding import ReadBytes
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError, excerpt
 from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, kind_in
-from dbt.adapters.mzs3.formats.read.typed import FIX_FILE, TypedFile, other_file, own_type
+from dbt.adapters.mzs3.formats.read.typed import (
+    FIX_FILE,
+    TypedFile,
+    invalid_file,
+    other_file,
+    own_type,
+    unreadable_file,
+)
 from dbt.adapters.mzs3.types.table import MAX_DIGITS
 
 # A batch ends at whichever of these comes first.
@@ -60,6 +68,8 @@ _LOGICAL = {
     ("long", "time-micros"): None,
     ("fixed", "duration"): None,
 }
+invalid = partial(invalid_file, "Avro")
+unreadable = partial(unreadable_file, "Avro")
 _NAMED = frozenset({"record", "error", "enum", "fixed"})
 _WORDS = frozenset({*_ARROW_TYPES, *_NAMED, "array", "map"})
 
@@ -339,16 +349,6 @@ class AvroContainer:
         if len(data) < size:
             raise ObjectError("its Avro file ends early", FIX_FILE)
         return data
-
-
-def invalid(what: object) -> ObjectError:
-    """The error for an object that violates Avro's specification."""
-    return ObjectError(f"it is not valid Avro ({what})", FIX_FILE)
-
-
-def unreadable(what: str, advice: str = FIX_FILE) -> ObjectError:
-    """The error for an object that may meet the specification, but is not supported."""
-    return ObjectError(f"it is Avro that a source can't read ({what})", advice)
 
 
 def too_large(size: int) -> ObjectError:

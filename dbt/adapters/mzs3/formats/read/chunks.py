@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,8 +23,7 @@ MAX_RECORD_BYTES = 128 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Records, and the byte and line of their object where they start; `last` if no more follow.
 
     `width` returns the length, in bytes, of UTF-8 text in the object's own encoding.
@@ -40,9 +39,16 @@ class Chunk:
         """The chunk without its first `length` bytes, which are whole records."""
         newlines = self.data.count(b"\n", 0, length)
         before = length if self.width is len else self.width(self.data[:length])
-        return replace(
-            self, data=self.data[length:], byte=self.byte + before, line=self.line + newlines
-        )
+        byte, line = self.byte + before, self.line + newlines
+        return self._replace(data=self.data[length:], byte=byte, line=line)
+
+
+def skip_preamble(start: Chunk) -> Chunk:
+    """Returns the first chunk of an object without its BOM: from its header or first record on."""
+    return start.after(len(BOM)) if start.data.startswith(BOM) else start
+
+
+START = Chunk(b"", 0, 1)
 
 
 class RecordTooLarge(ObjectError):
@@ -68,7 +74,7 @@ class Chunks:
 
     read: ReadBytes
     dialect: CsvDialect | None
-    start: Chunk = Chunk(b"", 0, 1)
+    start: Chunk = START
     block_bytes: int = BLOCK_BYTES
     max_record_bytes: int = MAX_RECORD_BYTES
 
@@ -85,7 +91,7 @@ class Chunks:
             found = self._complete(rest)
             if found:
                 self._rest = rest.after(found)
-                return replace(rest, data=rest.data[:found])
+                return rest._replace(data=rest.data[:found])
             # For a record longer than a block, doubling keeps the work proportional to its length.
             most = max(self.max_record_bytes, len(rest.data)) + self.block_bytes
             wanted = min(len(rest.data) + max(self.block_bytes, len(rest.data)), most)
@@ -93,20 +99,20 @@ class Chunks:
             if len(grown) == len(rest.data):
                 break
             self._more_needed = False
-            rest = replace(rest, data=grown)
-            if rest.byte == 0 and grown.startswith(BOM):
-                rest = rest.after(len(BOM))
+            rest = rest._replace(data=grown)
+            if rest.byte == 0:
+                rest = skip_preamble(rest)
         self._rest = rest.after(len(rest.data))
         if not rest.data:
             raise StopIteration
-        return replace(rest, last=True)
+        return rest._replace(last=True)
 
     def give_back(self, tail: Chunk, *, whole: bool) -> None:
         """Puts `tail`, the end of the last chunk, before the next; `whole` if it is all of that.
 
         The tail begins with a record that does not end in the last chunk.
         """
-        self._rest = replace(tail, data=tail.data + self._rest.data, last=False)
+        self._rest = tail._replace(data=tail.data + self._rest.data, last=False)
         self._more_needed = whole
 
     def _complete(self, rest: Chunk) -> int:

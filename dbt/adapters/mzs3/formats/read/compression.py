@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import contextlib
 import gzip
 import io
 import re
@@ -13,15 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES
-from dbt.adapters.mzs3.formats.read.encoding import (
-    RAW_READ_BYTES,
-    UTF_8,
-    UTF_16,
-    ReadBytes,
-    utf8_reader,
-)
-from dbt.adapters.mzs3.formats.read.format import StoredObject
+from dbt.adapters.mzs3.formats.read.encoding import RAW_READ_BYTES, UTF_8, UTF_16, ReadBytes
 from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, HeaderProblem, ObjectError
 from dbt.adapters.mzs3.formats.read.signatures import (
     BZIP2,
@@ -31,7 +22,6 @@ from dbt.adapters.mzs3.formats.read.signatures import (
     compression_in,
     require_encoding,
     require_no_other_file,
-    require_text,
 )
 
 BY_SUFFIX, NONE = "by_suffix", "none"
@@ -85,36 +75,21 @@ def _is_text(start: bytes, declared: str, encoding: str | None) -> bool:
 def plain_reader(read: ReadBytes, key: str, declared: str, encoding: str | None) -> ReadBytes:
     """Returns a reader of the object's text, decompressed, in its own `encoding`.
 
-    For None see `require_text`. Raises ObjectError for an invalid or truncated stream, or another
-    compression than declared; HeaderProblem if it is not text in the encoding.
+    For None see `require_encoding`. Raises ObjectError for an invalid or truncated stream, or
+    another compression than declared; HeaderProblem if it is not text in the encoding.
     """
     start, read = _peek(read)
-    if _is_text(start, declared, encoding):
-        require_encoding(start, encoding)
-        return read
-    kind = compression_of(start, key, declared, encoding)
-    if kind != NONE:
+    if not _is_text(start, declared, encoding):
+        kind = compression_of(start, key, declared, encoding)
         require_no_other_file(start)
-        start, read = _peek(_decompressed(read, kind, start))
-        if (inner := compression_in(start)) is not None:
-            problem = f"it is compressed twice, by {kind} and inside that by {inner}"
-            raise HeaderProblem(problem, "Have it compressed once, then run again")
-    require_text(start, encoding)
+        if kind != NONE:
+            start, read = _peek(_decompressed(read, kind, start))
+            if (inner := compression_in(start)) is not None:
+                problem = f"it is compressed twice, by {kind} and inside that by {inner}"
+                raise HeaderProblem(problem, "Have it compressed once, then run again")
+            require_no_other_file(start)
+    require_encoding(start, encoding)
     return read
-
-
-def whole_text(stored: StoredObject, compression: str, encoding: str) -> bytes | None:
-    """The text of an object as UTF-8; None if the object is compressed. Raises ObjectError.
-
-    A compressed object is not read, as its text may be far larger than the object.
-    """
-    start = stored.part(0, min(LOOK_BYTES, stored.size))
-    if compression_of(start, stored.key, compression, encoding) != NONE:
-        return None
-    with contextlib.closing(stored.open()) as reader:
-        plain = plain_reader(reader.read, stored.key, compression, encoding)
-        read = utf8_reader(plain, encoding)
-        return b"".join(iter(lambda: read(BLOCK_BYTES), b""))
 
 
 def _peek(read: ReadBytes) -> tuple[bytes, ReadBytes]:

@@ -7,37 +7,19 @@ columns; only bad records are read one by one, for their messages.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
-from dbt.adapters.mzs3.formats.read.chunks import (
-    BLOCK_BYTES,
-    BOM,
-    Chunk,
-    Chunks,
-    RecordTooLarge,
-    is_plain,
-    parse,
-)
+from dbt.adapters.mzs3.formats.read.chunks import Chunk, is_plain, parse
 from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, RecordLayout
-from dbt.adapters.mzs3.formats.read.compression import plain_reader, whole_text
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good, is_special, require_year
-from dbt.adapters.mzs3.formats.read.encoding import ReadBytes, invalid_utf8, utf8_reader, width_in
-from dbt.adapters.mzs3.formats.read.format import (
-    ObjectDecoder,
-    Reading,
-    RecordField,
-    Records,
-    Reject,
-    StoredObject,
-    raw_text,
-    rest_rejected,
-)
-from dbt.adapters.mzs3.formats.read.header import malformed_header, split_header, without_header
+from dbt.adapters.mzs3.formats.read.encoding import invalid_utf8
+from dbt.adapters.mzs3.formats.read.format import RecordField, Records, Reject, raw_text
+from dbt.adapters.mzs3.formats.read.header import split_header
 from dbt.adapters.mzs3.formats.read.object_error import (
     FIX_OBJECT,
     ObjectError,
@@ -45,10 +27,9 @@ from dbt.adapters.mzs3.formats.read.object_error import (
     not_of_type,
 )
 from dbt.adapters.mzs3.formats.read.records import Cut, MalformedRecord, cut_records, first_record
+from dbt.adapters.mzs3.formats.read.text import TextDecoder, TextFormat
 from dbt.adapters.mzs3.text import counted
 from dbt.adapters.mzs3.types.table import arrow_type
-
-FIRST_READ_BYTES = 64 * 1024
 
 # pyarrow's reader changes decimals that are out of range, accepts an hour without minutes in a
 # timestamp, and does not support binary.
@@ -56,117 +37,32 @@ _ALWAYS_AS_TEXT = ("binary", "decimal", "timestamp")
 
 
 @dataclass(frozen=True)
-class CsvFormat:
+class CsvFormat(TextFormat):
     """CSV of one dialect, compression and encoding; every field is a text."""
 
-    dialect: CsvDialect
-    compression: str
-    reading: Reading
+    dialect: CsvDialect = field(default_factory=CsvDialect)
 
-    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
-        """The names in the first record; None if the object is empty. Raises ObjectError."""
-        with contextlib.closing(stored.open()) as reader:
-            for chunk in self.chunks(reader.read, stored.key, FIRST_READ_BYTES):
-                names, _ = split_header(chunk, self.dialect, self.reading.encoding)
-                return tuple(RecordField(name, "string", "string") for name in names)
-        return None
+    def fields_in(self, chunk: Chunk) -> tuple[RecordField, ...]:
+        """The names in the chunk's first record. Raises HeaderProblem."""
+        names, _ = split_header(chunk, self.dialect, self.reading.encoding)
+        return tuple(RecordField(name, "string", "string") for name in names)
 
-    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
+    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> CsvDecoder:
         """Without a header, objects have only records, with a field for each column."""
-        return _ObjectDecoder(self, header, Decoder(tuple(columns), self.dialect, self.reading))
-
-    def chunks(self, read: ReadBytes, key: str, block_bytes: int) -> Chunks:
-        """The chunks of the object at `key`, whose bytes `read` returns."""
-        encoding = self.reading.encoding
-        text = utf8_reader(plain_reader(read, key, self.compression, encoding), encoding)
-        return Chunks(text, self.dialect, Chunk(b"", 0, 1, width=width_in(encoding)), block_bytes)
+        return CsvDecoder(self, header, columns)
 
 
-@dataclass(frozen=True)
-class _ObjectDecoder:
-    """Decodes objects with this header, or without one, using the decoder of the task."""
+class CsvDecoder(TextDecoder):
+    """Decodes CSV. Learns which columns pyarrow can't read, and whether to expect bad records.
 
-    object_format: CsvFormat
-    header: tuple[str, ...] | None
-    decoder: Decoder
-
-    def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
-        object_format, header, decoder = self.object_format, self.header, self.decoder
-        layout = RecordLayout.in_order(len(decoder.columns)) if header is None else None
-        with contextlib.closing(stored.open()) as reader:
-            chunks = object_format.chunks(reader.read, stored.key, BLOCK_BYTES)
-            try:
-                for chunk in chunks:
-                    if layout is None:
-                        assert header is not None
-                        layout, chunk = without_header(
-                            chunk, header, object_format.dialect, object_format.reading
-                        )
-                        if not chunk.data:
-                            continue
-                    decoded = decoder.decode(chunk, layout)
-                    if decoded.length < len(chunk.data):
-                        chunks.give_back(chunk.after(decoded.length), whole=decoded.length == 0)
-                    yield decoded
-            except RecordTooLarge as large:
-                if layout is None:
-                    raise malformed_header(large.problem, large.line, large.byte) from large
-                if not object_format.reading.rejects:
-                    raise
-                yield rest_rejected(large, decoder.columns, object_format.reading.encoding)
-
-    def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
-        """See `ObjectDecoder`; parses all objects as one text: one by one takes far longer.
-
-        Each object's records end with a newline outside quotes: so a record is good or bad in the
-        joined text exactly as in its object.
-        """
-        object_format = self.object_format
-        reading, dialect = object_format.reading, object_format.dialect
-        in_order = RecordLayout.in_order(len(self.decoder.columns))
-        layout: RecordLayout | None = None
-        known_header = b""  # most headers have the same bytes: names are compared only once
-        texts: list[bytes] = []
-        counts: list[int] = []
-        for stored in objects:
-            try:
-                text = whole_text(stored, object_format.compression, reading.encoding)
-                if text is None:
-                    return None
-                text = text.removeprefix(BOM)
-                if known_header and text.startswith(known_header):
-                    text = text[len(known_header) :]
-                elif text and self.header is not None:
-                    chunk = Chunk(text, 0, 1)
-                    own, rest = without_header(chunk, self.header, dialect, reading)
-                    if layout not in (None, own):
-                        return None
-                    start = text[: len(text) - len(rest.data)]
-                    # Without a newline, another object's header may go on after these bytes.
-                    known_header = start if start.endswith(b"\n") else b""
-                    layout, text = own, rest.data
-            except ObjectError:
-                return None
-            if (count := _count_records(text, dialect)) is None:
-                return None
-            texts.append(text if text.endswith(b"\n") or not text else text + b"\n")
-            counts.append(count)
-        batch = self.decoder.all_good(b"".join(texts), layout or in_order)
-        return None if batch is None or batch.num_rows != sum(counts) else (batch, counts)
-
-
-class Decoder:
-    """Decodes chunks of one source's objects to batches of its columns, in order.
-
-    An unquoted field that equals the dialect's NULL text is NULL; `""` is the empty string. Keep
-    one decoder for all objects of a task: it learns which columns pyarrow's reader can't read, and
-    whether to expect bad records.
+    An unquoted field that equals the dialect's NULL text is NULL; `""` is the empty string.
     """
 
-    def __init__(self, columns: tuple[Column, ...], dialect: CsvDialect, reading: Reading) -> None:
-        self.columns = columns
-        self._dialect = dialect
-        self._reading = reading
+    def __init__(
+        self, form: CsvFormat, header: tuple[str, ...] | None, columns: Sequence[Column]
+    ) -> None:
+        super().__init__(form, header, columns)
+        self._dialect = form.dialect
         self._all_text = [pa.string()] * len(columns)
         # Columns that pyarrow reads as text, for `convert`.
         self._as_text = frozenset(
@@ -176,21 +72,18 @@ class Decoder:
         self._expects_rejects = False
 
     def decode(self, chunk: Chunk, layout: RecordLayout) -> Records:
-        """The chunk's records, good ones converted, and the length of these records.
-
-        Raises ObjectError for the first bad record unless bad records are rejected. If they are, a
-        record that does not end in the chunk is not decoded, except in the last chunk.
-        """
+        """See `TextDecoder`. If bad records are rejected, one that does not end in the chunk is
+        not decoded, except in the last chunk."""
         batch = self.all_good(chunk.data, layout)
         if batch is not None:
-            return Records(batch, batch.num_rows, length=len(chunk.data))
+            return Records(batch, batch.num_rows)
         decoded = self._sift(chunk, layout)
         # After a chunk with bad records, most have some: `all_good` skips its attempt.
         self._expects_rejects = bool(decoded.rejects)
         return decoded
 
     def all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
-        """The records if all of them are good; None if one is bad, or a bad one is expected."""
+        """See `TextDecoder`; None also if a bad record is expected."""
         if self._expects_rejects or not is_plain(
             data, self._dialect, one_column=layout.width == 1
         ):
@@ -207,7 +100,7 @@ class Decoder:
         ]
         with contextlib.suppress(ValueError):
             arrays = parse(data, layout, types, self._dialect).columns
-            return self._batch(
+            return self.batch(
                 convert(array, column.data_type) if index in as_text else _require_certain(array)
                 for index, (array, column) in enumerate(zip(arrays, self.columns, strict=True))
             )
@@ -238,12 +131,19 @@ class Decoder:
             advice = "; or declare the column as a string" if first.number in values else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
         good = pa.array(_without(numbers, values), pa.int64())
-        return Records(self._batch(arrays), len(cut.starts), good, tuple(rejects), cut.end)
+        return Records(
+            self.batch(arrays),
+            len(cut.starts),
+            good,
+            tuple(rejects),
+            unread=len(chunk.data) - cut.end,
+            is_certain=not cut.quotes_misplaced and cut.end == len(chunk.data),
+        )
 
     def _learn(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch:
         """The records, with all columns converted from text. Notes which columns need that."""
         text = parse(data, layout, self._all_text, self._dialect).columns
-        batch = self._batch(map(convert, text, [column.data_type for column in self.columns]))
+        batch = self.batch(map(convert, text, [column.data_type for column in self.columns]))
         for index, (array, column) in enumerate(zip(text, self.columns, strict=True)):
             if index in self._as_text:
                 continue
@@ -310,9 +210,6 @@ class Decoder:
         # `first_record` accepts the record: pyarrow's reader and ours disagree.
         return None, "the record could not be read"
 
-    def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self.columns])
-
 
 def _require_certain(array: pa.Array) -> pa.Array:
     """Returns the array. Raises ValueError if its text may be one that PostgreSQL refuses."""
@@ -325,17 +222,3 @@ def _require_certain(array: pa.Array) -> pa.Array:
 
 def _without(numbers: Sequence[int], left_out: Collection[int]) -> Sequence[int]:
     return [n for n in numbers if n not in left_out] if left_out else numbers
-
-
-def _count_records(text: bytes, dialect: CsvDialect) -> int | None:
-    """The number of records if all are good; None if the last one has no proper end."""
-    quote = dialect.quote.encode()
-    outside = text
-    if quote and quote in text:
-        pieces = text.split(quote)
-        if len(pieces) % 2 == 0:
-            return None
-        outside = b"".join(pieces[::2])
-    if text.endswith(b"\r"):
-        return None
-    return outside.count(b"\n") + (not text.endswith(b"\n") if text else 0)

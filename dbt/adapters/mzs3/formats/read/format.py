@@ -8,12 +8,10 @@ from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.read.chunks import RecordTooLarge
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8, canonical_encoding, readable_text
 from dbt.adapters.mzs3.options.option import option
 from dbt.adapters.mzs3.options.values import choice, whole_number
-from dbt.adapters.mzs3.types.table import arrow_type
 
 FORMAT_NAMES = CSV, AVRO, PARQUET, JSONL = ("csv", "avro", "parquet", "jsonl")
 EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
@@ -68,7 +66,7 @@ class Reading:
 class ByteStream(Protocol):
     """An object that is being read from front to back."""
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int, /) -> bytes:
         """Reads like a `ReadBytes` function. Raises ObjectError."""
 
     def close(self) -> None:
@@ -134,26 +132,17 @@ def raw_text(raw: bytes, encoding: str) -> str:
 class Records:
     """The next `count` records of an object: good ones as rows of `batch`, and rejects.
 
-    `numbers` are the numbers of the good ones, from 0; None if all are good. `length` is, for CSV,
-    how many bytes of the chunk these records have; the rest belongs to the next chunk.
+    `numbers` are the numbers of the good ones, from 0; None if all are good. `unread` is the
+    number of bytes at the end of the chunk that belong to the next chunk. Unless `is_certain`,
+    where records end depends on all data before them, as a quote is misplaced or missing.
     """
 
     batch: pa.RecordBatch
     count: int
     numbers: pa.Array | None = None
     rejects: tuple[Reject, ...] = ()
-    length: int = 0
-
-
-def rest_rejected(large: RecordTooLarge, columns: Sequence[Column], encoding: str) -> Records:
-    """One reject for a record that is too large for memory, and for the rest of its object."""
-    assert large.line is not None and large.byte is not None
-    arrays = [pa.array([], arrow_type(column.data_type)) for column in columns]
-    no_rows = pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
-    error = f"{large.problem} All that follows in the object is rejected with it"
-    raw = raw_text(large.start, encoding)
-    reject = Reject(0, large.line, large.byte, raw, None, error)
-    return Records(no_rows, 1, pa.array([], pa.int64()), (reject,))
+    unread: int = 0
+    is_certain: bool = True
 
 
 class ObjectDecoder(Protocol):

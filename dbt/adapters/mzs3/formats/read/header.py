@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
-from dbt.adapters.mzs3.formats.read.format import EXACT, SUBSET, Reading
+from dbt.adapters.mzs3.formats.read.format import EXACT, SUBSET
 from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem, excerpt
 from dbt.adapters.mzs3.formats.read.records import MalformedRecord, first_record
 
@@ -27,17 +27,6 @@ def split_header(
     except MalformedRecord as malformed:
         raise malformed_header(str(malformed), chunk.line, chunk.byte) from malformed
     return names, chunk.after(end)
-
-
-def without_header(
-    chunk: Chunk, pinned: Sequence[str], dialect: CsvDialect, reading: Reading
-) -> tuple[RecordLayout, Chunk]:
-    """The layout of the records, and the first chunk without its header.
-
-    Raises HeaderProblem for a header that does not match, or is malformed.
-    """
-    found, rest = split_header(chunk, dialect, reading.encoding)
-    return layout_of(found, pinned, reading.header_match, chunk), rest
 
 
 def layout_of(

@@ -8,29 +8,18 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, BOM, Chunk, Chunks, RecordTooLarge
-from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column
-from dbt.adapters.mzs3.formats.read.compression import plain_reader, whole_text
+from dbt.adapters.mzs3.formats.read.chunks import Chunk
+from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good
-from dbt.adapters.mzs3.formats.read.encoding import UTF_8, ReadBytes
-from dbt.adapters.mzs3.formats.read.format import (
-    SUBSET,
-    ObjectDecoder,
-    Reading,
-    RecordField,
-    Records,
-    Reject,
-    StoredObject,
-    raw_text,
-    rest_rejected,
-)
+from dbt.adapters.mzs3.formats.read.encoding import UTF_8
+from dbt.adapters.mzs3.formats.read.format import SUBSET, RecordField, Records, Reject, raw_text
 from dbt.adapters.mzs3.formats.read.header import malformed_header, name_difference
 from dbt.adapters.mzs3.formats.read.json_chunks import read_lines
 from dbt.adapters.mzs3.formats.read.object_error import (
@@ -40,6 +29,7 @@ from dbt.adapters.mzs3.formats.read.object_error import (
     excerpt,
     not_of_type,
 )
+from dbt.adapters.mzs3.formats.read.text import TextDecoder, TextFormat
 from dbt.adapters.mzs3.formats.read.typed import VOID
 from dbt.adapters.mzs3.types.table import arrow_type
 
@@ -168,7 +158,6 @@ def _invalid(text: str, position: int) -> MalformedLine:
     )
 
 
-FIRST_READ_BYTES = 64 * 1024
 PART_BYTES = 64 * 1024
 
 _NUMBERS = (*INTEGERS, "decimal", "float", "double")
@@ -194,36 +183,25 @@ class NumberField(RecordField):
     also = _NUMBERS
 
 
-@dataclass(frozen=True)
-class JsonLinesFormat:
+class JsonLinesFormat(TextFormat):
     """JSON lines with one compression; each record has its own keys."""
 
-    compression: str
-    reading: Reading
+    def fields_in(self, chunk: Chunk) -> tuple[RecordField, ...] | None:
+        """The keys of the chunk's first record with their types; None if all lines are blank.
 
-    def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
-        """The keys of the first record with their types; None if there is no record.
-
-        Raises ObjectError.
+        Raises HeaderProblem.
         """
-        with contextlib.closing(stored.open()) as reader:
-            for chunk in self.chunks(reader.read, stored.key, FIRST_READ_BYTES):
-                for line in _lines(chunk):
-                    try:
-                        return _fields(line.raw)
-                    except MalformedLine as exc:
-                        raise malformed_header(str(exc), line.number, line.byte) from exc
+        for line in _lines(chunk):
+            try:
+                return _fields(line.data)
+            except MalformedLine as exc:
+                raise malformed_header(str(exc), line.line, line.byte) from exc
         return None
 
-    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> ObjectDecoder:
+    def decoder(self, header: tuple[str, ...] | None, columns: Sequence[Column]) -> JsonDecoder:
         """See `ObjectFormat`; `header` is never None."""
         assert header is not None
-        return _ObjectDecoder(self, JsonDecoder(header, columns, self.reading))
-
-    def chunks(self, read: ReadBytes, key: str, block_bytes: int) -> Chunks:
-        """The chunks of the object at `key`, whose bytes `read` returns."""
-        text = plain_reader(read, key, self.compression, None)
-        return Chunks(text, None, block_bytes=block_bytes)
+        return JsonDecoder(self, header, columns)
 
 
 def _fields(raw: bytes) -> tuple[RecordField, ...]:
@@ -249,20 +227,12 @@ def _field(name: str, kind: str, text: str | None) -> RecordField:
     return NumberField(name, kind, whole if _WHOLE.fullmatch(text) else "double")
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A line that is not blank, its number in the object from 1, and where it starts."""
-
-    raw: bytes
-    number: int
-    byte: int
-
-
-def _lines(chunk: Chunk) -> Iterator[_Line]:
+def _lines(chunk: Chunk) -> Iterator[Chunk]:
+    """The lines that are not blank, without their newlines."""
     byte = chunk.byte
     for number, raw in enumerate(chunk.data.split(b"\n"), chunk.line):
         if raw.strip(b" \t\r"):
-            yield _Line(raw, number, byte)
+            yield Chunk(raw, byte, number)
         byte += len(raw) + 1
 
 
@@ -290,54 +260,18 @@ def _concatenated(parts: Sequence[Records]) -> Records:
     return Records(batch, count, pa.concat_arrays(numbers), tuple(rejects))
 
 
-@dataclass(frozen=True)
-class _ObjectDecoder:
-    """Decodes objects, using the decoder of the task."""
+class JsonDecoder(TextDecoder):
+    """Decodes JSON lines, whose `keys` are the columns in their order; has no use for a layout.
 
-    object_format: JsonLinesFormat
-    decoder: JsonDecoder
-
-    def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
-        with contextlib.closing(stored.open()) as reader:
-            try:
-                for chunk in self.object_format.chunks(reader.read, stored.key, BLOCK_BYTES):
-                    yield self.decoder.decode(chunk)
-            except RecordTooLarge as large:
-                if not self.object_format.reading.rejects:
-                    raise
-                yield rest_rejected(large, self.decoder.columns, UTF_8)
-
-    def together(self, objects: Sequence[StoredObject]) -> tuple[pa.RecordBatch, list[int]] | None:
-        """See `ObjectDecoder`; a line means the same in the joined text as in its object."""
-        texts: list[bytes] = []
-        counts: list[int] = []
-        for stored in objects:
-            try:
-                text = whole_text(stored, self.object_format.compression, UTF_8)
-            except ObjectError:
-                return None
-            if text is None:
-                return None
-            text = text.removeprefix(BOM)
-            texts.append(text if text.endswith(b"\n") or not text else text + b"\n")
-            counts.append(texts[-1].count(b"\n"))
-        batch = self.decoder.all_good(b"".join(texts))
-        # Blank lines are counted, but are no records.
-        return None if batch is None or batch.num_rows != sum(counts) else (batch, counts)
-
-
-class JsonDecoder:
-    """Decodes chunks of one source's objects to batches of its columns, in order.
-
-    Keep one decoder for all objects of a task: it learns how values are written, and whether to
-    expect records that pyarrow can't read exactly.
+    Learns how values are written, and whether to expect records that pyarrow can't read exactly.
     """
 
-    def __init__(self, header: Sequence[str], columns: Sequence[Column], reading: Reading) -> None:
-        self._header = header
-        self._names = frozenset(header)
-        self.columns = columns
-        self._reading = reading
+    def __init__(
+        self, form: JsonLinesFormat, keys: Sequence[str], columns: Sequence[Column]
+    ) -> None:
+        super().__init__(form, None, columns)
+        self._keys = keys
+        self._key_set = frozenset(keys)
         families = [column.data_type.partition("(")[0] for column in columns]
         self._kinds = [_KINDS.get(family, (STRING,)) for family in families]
         self._native = [family in _NATIVE for family in families]
@@ -347,8 +281,8 @@ class JsonDecoder:
         self._expects_others = False
         self._decode = json_decode()
 
-    def decode(self, chunk: Chunk) -> Records:
-        """The chunk's records. Raises ObjectError for a bad one unless these are rejected."""
+    def decode(self, chunk: Chunk, _: RecordLayout | None = None) -> Records:
+        """See `TextDecoder`."""
         # After a chunk that pyarrow can't read exactly, most are like it: skip this attempt.
         batch = None if self._expects_others else self.all_good(chunk.data)
         if batch is not None:
@@ -361,20 +295,18 @@ class JsonDecoder:
         batch = self.all_good(chunk.data)
         return self._one_by_one(chunk) if batch is None else Records(batch, batch.num_rows)
 
-    def all_good(self, data: bytes) -> pa.RecordBatch | None:
-        """The records as pyarrow reads them; None if it may not read all of them exactly."""
+    def all_good(self, data: bytes, _: RecordLayout | None = None) -> pa.RecordBatch | None:
+        """See `TextDecoder`."""
         types = {
             name: pa.string() if as_text else arrow_type(column.data_type)
-            for name, column, as_text in zip(
-                self._header, self.columns, self._as_text, strict=True
-            )
+            for name, column, as_text in zip(self._keys, self.columns, self._as_text, strict=True)
         }
         others = self._reading.header_match == SUBSET
         arrays = read_lines(data, types, others=others, nested=self._has_nested)
         if arrays is None:
             return None
         with contextlib.suppress(ValueError):
-            return self._batch(
+            return self.batch(
                 convert(array, column.data_type) if as_text else array
                 for array, column, as_text in zip(arrays, self.columns, self._as_text, strict=True)
             )
@@ -389,7 +321,7 @@ class JsonDecoder:
         values: list[Sequence[Value]] = []
         for number, line in enumerate(lines):
             try:
-                values.append(self._values(line.raw))
+                values.append(self._values(line.data))
                 numbers.append(number)
             except MalformedLine as exc:
                 bad[number] = None, str(exc)
@@ -408,19 +340,19 @@ class JsonDecoder:
             good = pa.array([number not in wrong for number in numbers], pa.bool_())
             arrays = [array.filter(good) for array in arrays]
             numbers = [number for number in numbers if number not in wrong]
-        return Records(self._batch(arrays), len(lines), pa.array(numbers, pa.int64()), rejects)
+        return Records(self.batch(arrays), len(lines), pa.array(numbers, pa.int64()), rejects)
 
     def _values(self, raw: bytes) -> Sequence[Value]:
         """The columns' values. Raises MalformedLine, also for keys other than the pinned ones."""
         pairs = read_record(raw, self._decode)
         found = dict(pairs)
         match = self._reading.header_match
-        fits = found.keys() >= self._names if match == SUBSET else found.keys() == self._names
+        fits = found.keys() >= self._key_set if match == SUBSET else found.keys() == self._key_set
         if not fits or len(found) < len(pairs):
-            difference = name_difference([name for name, _ in pairs], self._header, match)
+            difference = name_difference([name for name, _ in pairs], self._keys, match)
             if difference is not None:
                 raise _OtherKeys(f"the record has other keys than the header: {difference}")
-        return [found[name] for name in self._header]
+        return [found[name] for name in self._keys]
 
     def _converted(
         self, numbers: Sequence[int], values: Sequence[Sequence[Value]]
@@ -453,9 +385,6 @@ class JsonDecoder:
             self._as_text[index] = kinds == {STRING}
         self._has_nested |= not kinds.isdisjoint((OBJECT, ARRAY))
 
-    def _batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self.columns])
 
-
-def _reject(number: int, line: _Line, column: str | None, error: str) -> Reject:
-    return Reject(number, line.number, line.byte, raw_text(line.raw, UTF_8), column, error)
+def _reject(number: int, line: Chunk, column: str | None, error: str) -> Reject:
+    return Reject(number, line.line, line.byte, raw_text(line.data, UTF_8), column, error)

@@ -17,7 +17,13 @@ from dbt.adapters.mzs3.arrow.parquet import RandomAccessFile, batch_rows
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, PARQUET_FILE, kind_in
-from dbt.adapters.mzs3.formats.read.typed import FIX_FILE, TypedFile, other_file, own_type
+from dbt.adapters.mzs3.formats.read.typed import (
+    TypedFile,
+    invalid_file,
+    other_file,
+    own_type,
+    unreadable_file,
+)
 
 # How many bytes of each column in a file are held in memory, instead of its whole row group.
 COLUMN_BYTES = 1024 * 1024
@@ -100,7 +106,7 @@ def _batches(
             yield batch
             done += len(batch[0])
     if done != file.metadata.num_rows:
-        raise _invalid(f"it has {done} rows and says {file.metadata.num_rows}")
+        raise invalid_file("Parquet", f"it has {done} rows and says {file.metadata.num_rows}")
 
 
 def _group(
@@ -139,18 +145,10 @@ def _problem(exc: Exception, stored: StoredObject) -> ObjectError:
     text = str(exc)
     # Only pyarrow's message shows this; asking for a column's metadata crashes the process.
     if _ENCRYPTED.search(text):
-        return _unreadable("it is encrypted", _NOT_ENCRYPTED)
+        return unreadable_file("Parquet", "it is encrypted", _NOT_ENCRYPTED)
     if isinstance(exc, pa.ArrowNotImplementedError):
-        return _unreadable(text, FIX_FILE)
+        return unreadable_file("Parquet", text)
     kind = kind_in(stored.part(0, min(LOOK_BYTES, stored.size)))
     if kind is None or kind == PARQUET_FILE:
-        return _invalid(exc)
+        return invalid_file("Parquet", exc)
     return other_file("Parquet", kind)
-
-
-def _unreadable(what: str, advice: str) -> ObjectError:
-    return ObjectError(f"it is Parquet that a source can't read ({what})", advice)
-
-
-def _invalid(what: object) -> ObjectError:
-    return ObjectError(f"it is not valid Parquet ({what})", FIX_FILE)

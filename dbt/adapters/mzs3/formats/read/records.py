@@ -86,13 +86,15 @@ class Cut:
     """Where each record of `data` starts, and the `end` of the last one.
 
     `malformed` has the numbers, from 0, of the records that `first_record` refuses, and of blank
-    lines where these are not allowed.
+    lines where these are not allowed. If `quotes_misplaced`, a quote is the reason for one of
+    them.
     """
 
     data: bytes
     starts: list[int]
     end: int
     malformed: set[int]
+    quotes_misplaced: bool
 
     def end_of(self, number: int) -> int:
         """Where the record ends, including its line end."""
@@ -114,14 +116,14 @@ def cut_records(data: bytes, dialect: CsvDialect, *, last: bool, blank_is_wrong:
 
     An unfinished record at the end, after `Cut.end`, is left out unless the data is the `last`.
     """
-    masked, wrong = _masked_records(data, dialect, last=last)
+    masked, misplaced = _masked_records(data, dialect, last=last)
     if not masked:
-        return Cut(data, [], 0, set())
+        return Cut(data, [], 0, set(), quotes_misplaced=False)
     # All loops run in C: `itertools.count` adds the line ends, one byte each.
     lengths = list(map(len, masked.removesuffix(b"\n").split(b"\n")))
     ends = itertools.accumulate(lengths[:-1], initial=0)
     starts = list(map(operator.add, ends, itertools.count()))
-    wrong += invalid_utf8(data)
+    wrong = misplaced + invalid_utf8(data)
     if b"\0" in data:
         wrong += [found.start() for found in re.finditer(b"\0", data)]
     if b"\r" in masked and masked.count(b"\r") != masked.count(b"\r\n"):
@@ -133,7 +135,7 @@ def cut_records(data: bytes, dialect: CsvDialect, *, last: bool, blank_is_wrong:
             if length < 2 and data.startswith((b"\n", b"\r\n"), start)
         ]
     malformed = {bisect_right(starts, place) - 1 for place in wrong if place < len(masked)}
-    return Cut(data, starts, len(masked), malformed)
+    return Cut(data, starts, len(masked), malformed, bool(misplaced))
 
 
 def _masked_records(data: bytes, dialect: CsvDialect, *, last: bool) -> tuple[bytes, list[int]]:

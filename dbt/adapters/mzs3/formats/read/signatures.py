@@ -73,15 +73,6 @@ def kind_in(start: bytes) -> str | None:
     return (_other_file(start) or (None, ""))[0]
 
 
-def require_text(start: bytes, encoding: str | None) -> None:
-    """Raises HeaderProblem unless text in the encoding may start with these bytes.
-
-    If `encoding` is None, the text has to be UTF-8, and no option can declare another encoding.
-    """
-    require_no_other_file(start)
-    require_encoding(start, encoding)
-
-
 def require_no_other_file(start: bytes) -> None:
     """Raises HeaderProblem for the start of a file that is not text and that no source unpacks."""
     if (other := _other_file(start)) is not None:
@@ -90,7 +81,10 @@ def require_no_other_file(start: bytes) -> None:
 
 
 def require_encoding(start: bytes, encoding: str | None) -> None:
-    """Unless `encoding` is UTF-16, raises HeaderProblem for text in UTF-16 or UTF-32."""
+    """Unless `encoding` is UTF-16, raises HeaderProblem for text in UTF-16 or UTF-32.
+
+    None is UTF-8 of a format for which no option can declare another encoding.
+    """
     if encoding in UTF_16:
         return
     found = _wide_encoding(start, mark_may_be_text=encoding not in (None, UTF_8))

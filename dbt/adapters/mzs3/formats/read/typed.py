@@ -62,6 +62,16 @@ def other_file(name: str, kind: str) -> HeaderProblem:
     return HeaderProblem(f"it is not valid {name} (it is {kind})", FIX_FILE)
 
 
+def invalid_file(name: str, what: object) -> ObjectError:
+    """The error for an object that violates the specification of the format `name`."""
+    return ObjectError(f"it is not valid {name} ({what})", FIX_FILE)
+
+
+def unreadable_file(name: str, what: str, advice: str = FIX_FILE) -> ObjectError:
+    """The error for an object that may meet the specification, but is not supported."""
+    return ObjectError(f"it is {name} that a source can't read ({what})", advice)
+
+
 TypedFile = tuple[Sequence[RecordField], Callable[[Sequence[int]], Iterator[list[pa.Array]]]]
 """An open object: the fields of its schema, and a function that reads all of its records.
 

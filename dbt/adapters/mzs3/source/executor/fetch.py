@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from dbt.adapters.mzs3.formats.read.format import (
     CSV,
     JSONL,
     PARQUET,
+    ObjectDecoder,
     ObjectFormat,
     Reading,
     Records,
@@ -113,7 +114,7 @@ def open_format(
 ) -> ObjectFormat:
     """The format of that name; `dialect` is for CSV only, `compression` for CSV and JSON lines."""
     if name == CSV:
-        return CsvFormat(dialect, compression, reading)
+        return CsvFormat(compression, reading, dialect)
     if name == JSONL:
         return JsonLinesFormat(compression, reading)
     return TypedFormat(reading, {AVRO: avro_file, PARQUET: parquet_file}[name])
@@ -147,7 +148,8 @@ def fetch_objects(spec: FetchSpec, object_format: ObjectFormat) -> Callable[[Bat
 
     def fetch(listed: Batches) -> Batches:
         require_version()
-        task = _Task(spec, object_format)
+        decoder = object_format.decoder(spec.header, spec.columns)
+        limit = RejectLimit(spec)
         store = task_store(spec.connection, spec.location, spec.source)
         for batch in listed:
             modified = batch.column("last_modified").cast(arrow_type("timestamp"))
@@ -156,64 +158,59 @@ def fetch_objects(spec: FetchSpec, object_format: ObjectFormat) -> Callable[[Bat
             done = 0
             with contextlib.closing(object_groups(stored)) as groups:
                 for group in groups:
-                    yield from task.rows(group, modified.slice(done, len(group)))
+                    times = modified.slice(done, len(group))
+                    yield from _group_rows(spec, decoder, limit, group, times)
                     done += len(group)
 
     return fetch
 
 
-class _Task:
-    """Reads the objects of one task in their order."""
-
-    def __init__(self, spec: FetchSpec, object_format: ObjectFormat) -> None:
-        self._spec = spec
-        self._decoder = object_format.decoder(spec.header, spec.columns)
-        self._rejects = 0
-        self._first_reject = ("", "")  # the object's URI, and what is wrong with it
-
-    def rows(self, group: Sequence[S3Object], modified: pa.Array) -> Batches:
-        """The objects' rows; decodes several objects together if it can. Raises ExecutorError."""
-        found = self._decoder.together(group) if len(group) > 1 else None
-        if found is not None:
-            batch, counts = found
-            if batch.num_rows:
-                uris = [stored.uri for stored in group]
-                yield rows_of_group(self._spec, batch.columns, uris, modified, counts)
-            return
-        for row, stored in enumerate(group):
-            try:
-                yield from self._rows_of(stored, modified[row])
-            except ObjectError as problem:
-                text = problem.text(stored.uri, self._spec.source)
-                raise ExecutorError(text, problem.cause, stored.uri) from problem
-
-    def _rows_of(self, stored: S3Object, modified: pa.Scalar) -> Batches:
-        """One object's rows. Raises ObjectError."""
-        uri = stored.uri
-        to_rows = ObjectRows(self._spec, uri, modified)
-        done = 0
-        with contextlib.closing(self._decoder(stored)) as found:
-            try:
-                for records in found:
-                    self._count(records.rejects, uri)
-                    yield from to_rows.batches(records, done)
-                    done += records.count
-            except HeaderProblem as problem:
-                if not self._spec.reading.skips:
-                    raise
+def _group_rows(
+    spec: FetchSpec,
+    decoder: ObjectDecoder,
+    limit: RejectLimit,
+    group: Sequence[S3Object],
+    modified: pa.Array,
+) -> Batches:
+    """The objects' rows; decodes several objects together if it can. Raises ExecutorError."""
+    found = decoder.together(group) if len(group) > 1 else None
+    if found is not None:
+        batch, counts = found
+        if batch.num_rows:
+            uris = [stored.uri for stored in group]
+            yield rows_of_group(spec, batch.columns, uris, modified, counts)
+        return
+    for stored, time in zip(group, modified, strict=True):
+        rows = ObjectRows(spec, stored.uri, time)
+        try:
+            with contextlib.closing(decoder(stored)) as records:
+                yield from rows.rows(records, limit)
+        except ObjectError as problem:
+            if isinstance(problem, HeaderProblem) and spec.reading.skips:
                 where = f"{problem.place}: " if problem.place else ""
-                yield to_rows.skipped(f"{where}{problem.problem}")
+                yield rows.skipped(f"{where}{problem.problem}")
+                continue
+            text = problem.text(stored.uri, spec.source)
+            raise ExecutorError(text, problem.cause, stored.uri) from problem
 
-    def _count(self, rejects: Sequence[Reject], uri: str) -> None:
+
+class RejectLimit:
+    """Counts the rejects of one task."""
+
+    def __init__(self, spec: FetchSpec) -> None:
+        self._spec = spec
+        self._count = 0
+        self._first = ("", "")  # the object's URI, and what is wrong with it
+
+    def count(self, rejects: Sequence[Reject], uri: str) -> None:
         """Counts rejects. Raises ExecutorError if there are more than a run may have."""
-        if rejects and not self._rejects:
+        if rejects and not self._count:
             one = rejects[0]
-            problem = f"object {uri}, line {one.line}, byte {one.byte}: {one.error}"
-            self._first_reject = uri, problem
-        self._rejects += len(rejects)
+            self._first = uri, f"object {uri}, line {one.line}, byte {one.byte}: {one.error}"
+        self._count += len(rejects)
         limit = self._spec.reading.max_rejects
-        if limit is not None and self._rejects > limit:
-            uri, problem = self._first_reject
+        if limit is not None and self._count > limit:
+            uri, problem = self._first
             text = too_many_rejects(self._spec.source, limit, problem)
             raise ExecutorError(text, OF_RUN, uri)
 
@@ -226,20 +223,23 @@ class ObjectRows:
     uri: str
     modified: pa.Scalar
 
-    def batches(self, records: Records, before: int) -> Batches:
-        """The rows of these records; the object has `before` other records before them."""
-        batch = records.batch
-        if batch.num_rows:
-            if records.numbers is None:
-                ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
-                numbers = pc.cumulative_sum(ones, start=before)
-            else:
-                numbers = pc.add(records.numbers, pa.scalar(before + 1, pa.int64()))
-            yield self._rows(numbers, values=batch.columns)
-        if rejects := records.rejects:
-            problems = pa.array([vars(reject) for reject in rejects], _PROBLEM_TYPE)
-            numbers = pa.array([before + reject.number + 1 for reject in rejects], pa.int64())
-            yield self._rows(numbers, problems)
+    def rows(self, found: Iterable[Records], limit: RejectLimit, before: int = 0) -> Batches:
+        """The rows of these records, which `before` others precede; see `RejectLimit.count`."""
+        for records in found:
+            limit.count(records.rejects, self.uri)
+            batch, rejects = records.batch, records.rejects
+            if batch.num_rows:
+                if records.numbers is None:
+                    ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
+                    numbers = pc.cumulative_sum(ones, start=before)
+                else:
+                    numbers = pc.add(records.numbers, pa.scalar(before + 1, pa.int64()))
+                yield self._rows(numbers, values=batch.columns)
+            if rejects:
+                problems = pa.array([vars(reject) for reject in rejects], _PROBLEM_TYPE)
+                numbers = pa.array([before + reject.number + 1 for reject in rejects], pa.int64())
+                yield self._rows(numbers, problems)
+            before += records.count
 
     def skipped(self, error: str) -> pa.RecordBatch:
         """The one row of an object that is skipped, which has the reason."""
@@ -281,9 +281,8 @@ def _batch(
 ) -> pa.RecordBatch:
     """The rows with these values; without `problems`, all of them are good."""
     names = [column.name for column in (*spec.columns, *_METADATA_COLUMNS)]
+    assert problems is None or spec.has_problems
     if spec.has_problems:
         problems = pa.nulls(len(arrays[0]), _PROBLEM_TYPE) if problems is None else problems
-        return pa.RecordBatch.from_arrays([*arrays, problems], names=names)
-    if problems is not None:
-        raise AssertionError  # nothing is rejected or skipped unless the source says so
-    return pa.RecordBatch.from_arrays(arrays, names=names[:-1])
+        arrays = [*arrays, problems]
+    return pa.RecordBatch.from_arrays(arrays, names=names[: len(arrays)])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -20,15 +20,13 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, Chunk, Chunks, has_stray_quote
+from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout, arrow_schema
-from dbt.adapters.mzs3.formats.read.csv import Decoder
 from dbt.adapters.mzs3.formats.read.encoding import ReadBytes
-from dbt.adapters.mzs3.formats.read.format import CSV, JSONL, Records
-from dbt.adapters.mzs3.formats.read.header import without_header
-from dbt.adapters.mzs3.formats.read.jsonl import JsonDecoder
+from dbt.adapters.mzs3.formats.read.format import Records
 from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR, ObjectError
-from dbt.adapters.mzs3.source.executor.fetch import Batches, FetchSpec, ObjectRows
+from dbt.adapters.mzs3.formats.read.text import TextFormat
+from dbt.adapters.mzs3.source.executor.fetch import Batches, FetchSpec, ObjectRows, RejectLimit
 from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader, task_store
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
@@ -39,9 +37,6 @@ SURVEY_BLOCK_BYTES = 2 * 1024 * 1024
 RANGES_DDL = "object int, key string, etag string, `range` int, start bigint, `end` bigint"
 BLOCKS_DDL = "object int, `range` int, data binary, survey string"
 _BLOCKS = arrow_schema(BLOCKS_DDL)
-
-RangeNumber = tuple[int, int]
-"""The number of an object, and of a range of it."""
 
 
 @dataclass(frozen=True)
@@ -137,43 +132,65 @@ def survey_of(text: str) -> Survey:
 
 
 @dataclass(frozen=True)
+class LargeObject:
+    """An object that is worth cutting.
+
+    Its records begin at the empty chunk `start`, and are laid out as `layout` says.
+    """
+
+    key: str
+    etag: str
+    size: int
+    modified: datetime
+    start: Chunk
+    layout: RecordLayout
+
+
+@dataclass(frozen=True)
 class RangePlan:
     """The whole records of a range, from `start` to `end`; each belongs to exactly one range.
 
-    The range itself ends at `range_end`; its last record may end in a later range. `line` and
-    `record` count the lines and the records before `start`, a header included. A range in which no
-    record ends has no records: `start` is `end`.
+    The range itself is from `range_start` to `range_end`; its last record may end in a later
+    range. `line` and `record` count the lines and the records before `start`, and `count` the
+    records, if others follow. A range in which no record ends has none: `start` is `end`.
     """
 
-    start: int
+    range_start: int
     range_end: int
+    start: int
     end: int
     line: int = 0
     record: int = 0
+    count: int | None = None
 
 
-def plan_ranges(surveys: Sequence[Survey]) -> list[RangePlan]:
-    """A plan for each range of one object, from the surveys of these ranges in order."""
-    plans: list[RangePlan] = []  # at first each ends where its range does
+def plan_ranges(surveys: Sequence[Survey], first: Chunk) -> list[RangePlan]:
+    """A plan for each range of one object, from the surveys of these ranges in order.
+
+    The first range begins where the records do, at the empty chunk `first`.
+    """
+    plans: list[RangePlan] = []
     inside = False
-    offset = line = record = 0
+    offset, line, record = first.byte, first.line - 1, 0
+    end = offset + sum(survey.size for survey in surveys)
     for survey in surveys:
         ends = survey.inside if inside else survey.outside
         range_end = offset + survey.size
         if not plans:
-            plans.append(RangePlan(0, range_end, range_end))
+            plans.append(RangePlan(offset, range_end, offset, end, line))
         elif ends.first is None:
-            plans.append(RangePlan(range_end, range_end, range_end))
+            plans.append(RangePlan(offset, range_end, range_end, range_end))
         else:
             start, first_line = offset + ends.first, line + ends.first_line
-            plans.append(RangePlan(start, range_end, range_end, first_line, record + 1))
+            plans.append(RangePlan(offset, range_end, start, end, first_line, record + 1))
         inside ^= survey.quotes % 2 == 1
         offset, line, record = range_end, line + survey.newlines, record + ends.count
     # A range's last record ends where the records of the next range that has any begin.
     with_records = [index for index, plan in enumerate(plans) if index == 0 or plan.record]
-    ends_of_records = [*(plans[index].start for index in with_records[1:]), offset]
-    for index, end in zip(with_records, ends_of_records, strict=False):
-        plans[index] = replace(plans[index], end=end)
+    for index, following in itertools.pairwise(with_records):
+        plan, next_plan = plans[index], plans[following]
+        count = next_plan.record - plan.record
+        plans[index] = replace(plan, end=next_plan.start, count=count)
     return plans
 
 
@@ -183,33 +200,10 @@ def unclear_error(uri: str) -> ExecutorError:
     return ExecutorError(text, UNCLEAR, uri)
 
 
-@dataclass(frozen=True)
-class RangeOfObject:
-    """A range of an object: its `plan`, and `offset`, where the range itself begins."""
-
-    key: str
-    etag: str
-    modified: datetime
-    layout: RecordLayout
-    offset: int
-    plan: RangePlan
-
-    @property
-    def first(self) -> Chunk:
-        """An empty chunk, at the position where the records begin."""
-        return Chunk(b"", self.plan.start, self.plan.line + 1)
-
-
-def records_of(spec: FetchSpec) -> Callable[[FetchSpec], RecordsOfRange]:
-    """The function that opens the format. The driver chooses it, so that the code of other formats
-    is not sent with the tasks."""
-    return _json_records if spec.format == JSONL else _csv_records
-
-
 def range_rows(
     spec: FetchSpec,
-    ranges: Mapping[RangeNumber, RangeOfObject],
-    opened: Callable[[FetchSpec], RecordsOfRange],
+    object_format: TextFormat,
+    objects: Sequence[tuple[LargeObject, Sequence[RangePlan]]],
 ) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over the rows of `read_ranges`: the rows that `fetch_objects` would make.
 
@@ -219,18 +213,31 @@ def range_rows(
 
     def read(batches: Batches) -> Batches:
         store = task_store(spec.connection, spec.location, spec.source)
-        task = _RangeTask(spec, store, opened(spec))
-        for place, blocks in itertools.groupby(_blocks(batches), lambda block: block[0]):
-            one = ranges[place]
-            try:
-                yield from task.rows(one, (data for _, data in blocks))
-            except ObjectError as problem:
-                raise unclear_error(spec.location.uri_of(one.key)) from problem
+        decoder = object_format.decoder(spec.header, spec.columns)
+        limit = RejectLimit(spec)
+        for (number, index), blocks in itertools.groupby(_blocks(batches), lambda block: block[0]):
+            stored, plans = objects[number]
+            plan, uri = plans[index], spec.location.uri_of(stored.key)
+            unclear = unclear_error(uri)
+            rows = ObjectRows(spec, uri, pa.scalar(stored.modified, arrow_type("timestamp")))
+            span = (plan.range_end, max(plan.range_end, plan.end))
+            reader = ObjectReader(store, stored.key, stored.etag, span=span)
+            blocks_of_range = (data for _, data in blocks)
+            text = range_reader(blocks_of_range, plan.start - plan.range_start, reader.read)
+            start = Chunk(b"", plan.start, plan.line + 1)
+            found = _certain(decoder.records(text, start, stored.layout), plan.count, unclear)
+            with contextlib.closing(reader):
+                try:
+                    yield from rows.rows(found, limit, plan.record)
+                except (ObjectError, ExecutorError):
+                    # A task that reads the whole object then reports what is wrong.
+                    raise unclear from None
 
     return read
 
 
-def _blocks(batches: Batches) -> Iterator[tuple[RangeNumber, memoryview]]:
+def _blocks(batches: Batches) -> Iterator[tuple[tuple[int, int], memoryview]]:
+    """Each block with the number of its object, and of its range in that."""
     for batch in batches:
         places = zip(batch["object"].to_pylist(), batch["range"].to_pylist(), strict=True)
         for place, data in zip(places, batch["data"], strict=True):
@@ -238,82 +245,20 @@ def _blocks(batches: Batches) -> Iterator[tuple[RangeNumber, memoryview]]:
                 yield place, memoryview(data.as_buffer())
 
 
-class _RangeTask:
-    """Reads the ranges of one task, one after the other."""
-
-    def __init__(self, spec: FetchSpec, store: Store, records: RecordsOfRange) -> None:
-        self._spec = spec
-        self._store = store
-        self._records = records
-        self._rejects = 0
-
-    def rows(self, one: RangeOfObject, blocks: Iterator[memoryview]) -> Batches:
-        """The rows of one range. Raises ObjectError, ExecutorError."""
-        spec, plan = self._spec, one.plan
-        modified = pa.scalar(one.modified, arrow_type("timestamp"))
-        to_rows = ObjectRows(spec, spec.location.uri_of(one.key), modified)
-        header_records = 1 if spec.header is not None and spec.format == CSV else 0
-        done = max(0, plan.record - header_records)
-        span = (plan.range_end, max(plan.range_end, plan.end))
-        reader = ObjectReader(self._store, one.key, one.etag, span=span)
-        with contextlib.closing(reader):
-            data = range_reader(blocks, plan.start - one.offset, reader.read)
-            for records in self._records(one, data):
-                self._count(one, records)
-                yield from to_rows.batches(records, done)
-                done += records.count
-
-    def _count(self, one: RangeOfObject, records: Records) -> None:
-        """Raises UNCLEAR for too many rejects: a task that reads in order then reports them."""
-        self._rejects += len(records.rejects)
-        limit = self._spec.reading.max_rejects
-        if limit is not None and self._rejects > limit:
-            raise unclear_error(self._spec.location.uri_of(one.key))
-
-
-RecordsOfRange = Callable[[RangeOfObject, ReadBytes], Iterator[Records]]
-"""The records of a range, from its plan's start on.
-
-Raises ObjectError; and an UNCLEAR ExecutorError if they depend on where the object is cut.
-"""
-
-
-def _csv_records(spec: FetchSpec) -> RecordsOfRange:
-    decoder = Decoder(spec.columns, spec.dialect, spec.reading)
-    quote = spec.dialect.quote.encode()
-
-    def read_records(one: RangeOfObject, read: ReadBytes) -> Iterator[Records]:
-        header = spec.header if one.plan.start == 0 else None
-        for chunk in Chunks(read, spec.dialect, one.first, BLOCK_BYTES):
-            if header is not None:
-                _, chunk = without_header(chunk, header, spec.dialect, spec.reading)
-                header = None
-                if not chunk.data:
-                    continue
-            records = decoder.decode(chunk, one.layout)
-            # If quotes are wrong, where a record ends depends on all data before it.
-            if records.rejects or records.length < len(chunk.data):
-                not_closed = quote and chunk.data.count(quote) % 2 == 1
-                if not_closed or has_stray_quote(chunk.data, spec.dialect):
-                    raise unclear_error(spec.location.uri_of(one.key))
-            yield records
-
-    return read_records
-
-
-def _json_records(spec: FetchSpec) -> RecordsOfRange:
-    assert spec.header is not None
-    decoder = JsonDecoder(spec.header, spec.columns, spec.reading)
-
-    def read_records(one: RangeOfObject, read: ReadBytes) -> Iterator[Records]:
-        for chunk in Chunks(read, None, one.first, BLOCK_BYTES):
-            records = decoder.decode(chunk)
-            # The plans of later ranges count a blank line as a record.
-            if records.count < chunk.data.count(b"\n"):
-                raise unclear_error(spec.location.uri_of(one.key))
-            yield records
-
-    return read_records
+def _certain(
+    found: Iterator[Records], planned: int | None, unclear: ExecutorError
+) -> Iterator[Records]:
+    """The records of a range. Raises `unclear` if they may not be those of the whole object, or
+    are not as many as planned."""
+    count = 0
+    for records in found:
+        if not records.is_certain:
+            raise unclear
+        count += records.count
+        yield records
+    # The plans of later ranges count a blank line of JSON, which is no record.
+    if planned not in (None, count):
+        raise unclear
 
 
 def range_reader(blocks: Iterator[memoryview], skip: int, tail: ReadBytes) -> ReadBytes:

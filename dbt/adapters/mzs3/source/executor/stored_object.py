@@ -6,6 +6,7 @@ Small objects are fetched several at a time, before they are read, and returned 
 from __future__ import annotations
 
 import contextlib
+import io
 from collections import deque
 from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES
-from dbt.adapters.mzs3.formats.read.format import ObjectFormat, RecordField
+from dbt.adapters.mzs3.formats.read.format import ByteStream, ObjectFormat, RecordField
 from dbt.adapters.mzs3.formats.read.object_error import GONE, NOT_READ, ObjectError
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
@@ -63,13 +64,18 @@ class S3Object:
         """The object's URI."""
         return self.location.uri_of(self.key)
 
-    def open(self, span: tuple[int, int] | None = None) -> ObjectReader:
-        """A reader of the object, or of a span of its bytes; the caller closes it."""
-        return ObjectReader(self.store, self.key, self.etag, span=span)
+    def open(self) -> ByteStream:
+        """A reader of the object, which the caller closes."""
+        return ObjectReader(self.store, self.key, self.etag)
 
     def part(self, start: int, end: int) -> bytes:
         """The bytes from `start` to the one before `end`, fetched now. Raises ObjectError."""
-        with contextlib.closing(self.open((start, end))) as reader:
+        return self.fetch((start, end))
+
+    def fetch(self, span: tuple[int, int] | None = None) -> bytes:
+        """The bytes of the object, or of a span of it, from one GET. Raises ObjectError."""
+        reader = ObjectReader(self.store, self.key, self.etag, span=span)
+        with contextlib.closing(reader):
             return reader.rest()
 
 
@@ -118,31 +124,22 @@ def read_problem(exc: StoreError, stream: ObjectStream) -> ObjectError:
     return ObjectError(problem, "Nothing of it was kept; run again", cause=NOT_READ)
 
 
-class _HeldReader(ObjectReader):
-    """Reads an object that is in memory; the first read raises what fetching it has raised."""
-
-    content: Future[bytes]
-
-    def read(self, size: int) -> bytes:
-        end = self.position + size
-        if self.span is not None:
-            end = min(end, self.span[1])
-        data = self.content.result()[self.position : end]
-        self.position += len(data)
-        return data
-
-
 @dataclass(frozen=True)
 class HeldObject(S3Object):
-    """An object that is fetched as a whole, perhaps by a request that is still running."""
+    """An object that is fetched as a whole, perhaps by a request that is still running.
+
+    Reading it raises what fetching it has raised.
+    """
 
     content: Future[bytes]
 
-    def open(self, span: tuple[int, int] | None = None) -> ObjectReader:
-        """The object, or a span of its bytes, without a request."""
-        reader = _HeldReader(self.store, self.key, self.etag, span=span)
-        reader.content = self.content
-        return reader
+    def open(self) -> io.BytesIO:
+        """A reader of the object, without a request. Raises ObjectError."""
+        return io.BytesIO(self.content.result())
+
+    def part(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to the one before `end`, without a request."""
+        return self.content.result()[start:end]
 
 
 def object_groups(objects: Iterable[S3Object]) -> Generator[list[S3Object], None, None]:
@@ -175,7 +172,7 @@ def _fetched_ahead(objects: Iterable[S3Object]) -> Generator[S3Object, None, Non
         try:
             for stored in objects:
                 if stored.size <= SMALL_BYTES:
-                    content = pool.submit(_content, stored)
+                    content = pool.submit(stored.fetch)
                     stored = HeldObject(**vars(stored), content=content)
                 waiting.append(stored)
                 if len(waiting) > _AHEAD:
@@ -185,8 +182,3 @@ def _fetched_ahead(objects: Iterable[S3Object]) -> Generator[S3Object, None, Non
         except GeneratorExit:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-def _content(stored: S3Object) -> bytes:
-    with contextlib.closing(stored.open()) as reader:
-        return reader.rest()
