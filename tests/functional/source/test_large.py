@@ -158,5 +158,5 @@ def test_an_object_with_another_header_is_skipped_whole(lake: Any, cut: list[int
     lake.put("b.csv", "id,other\n" + "".join(record(n) for n in range(ROWS)))
     lake.put("c.csv", "id,note\n2,second\n")  # a first run has to take more objects than one
     assert lake.ingest().rows == 2
-    assert cut == [1]
+    assert cut == []  # the driver compares the header before it cuts an object
     assert lake.states()["b.csv"][0] == "skipped"

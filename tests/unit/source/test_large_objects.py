@@ -53,7 +53,7 @@ def large_object(
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-@pytest.mark.parametrize("text", [b"id,amount\n", b"id,amount\n" + b"x" * 100_000])
+@pytest.mark.parametrize("text", [b"id,amount\n1,2\n", b"id,amount\n" + b"x" * 100_000])
 def test_plain_objects_can_be_cut(text: bytes, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked_at(text, monkeypatch, format=form) == (True, 1)
 
@@ -78,8 +78,8 @@ def test_what_is_compressed_or_no_text_is_left_to_one_task(
     assert looked_at(data, monkeypatch, format=form, compression="none") == (False, 1)
 
 
-@pytest.mark.parametrize("data", [b"", b"amount,id\n", b'id,"amount\n'])
-def test_another_header_is_for_one_task_to_report(
+@pytest.mark.parametrize("data", [b"", b"id,amount\n", b"amount,id\n1,2\n", b'id,"amount\n'])
+def test_without_the_header_or_without_records_one_task_reads_the_object(
     data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not looked_at(data, monkeypatch)[0]

@@ -62,9 +62,9 @@ def utc(collected: datetime) -> datetime:
 
 
 def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
-    """The object, with where its records begin; None if there is anything wrong with its start.
+    """The object, with where its records begin; None if it is not plain text with this header.
 
-    Only that tells whether it is compressed, which can't be seen in a later range.
+    Only its start shows that: in a later range, compressed bytes can't be told from text.
     """
     key, etag, size = row["key"], row["etag"], row["size"]
     stored = S3Object(open_store(spec.connection, spec.location), spec.location, key, etag, size)
@@ -72,7 +72,8 @@ def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
     assert isinstance(plain, TextFormat)
     with suppress(ObjectError):
         decoder = plain.decoder(spec.header, spec.columns)
-        if (begin := plain.first(stored, decoder.begin)) is not None:
+        begin = plain.first(stored, decoder.begin)
+        if begin is not None and begin[1].byte < size:
             layout, chunk = begin
             start = chunk._replace(data=b"")
             return LargeObject(key, etag, size, utc(row["last_modified"]), start, layout)
@@ -94,7 +95,7 @@ def rows_in_ranges(
     ]
     numbered = [(*values, position) for position, values in enumerate(pieces)]
     quote = b"" if spec.format == JSONL else spec.dialect.quote.encode()
-    read = shipped(ranges.read_ranges, spec.connection, spec.source, spec.location, quote)
+    read = shipped(ranges.read_ranges, spec, quote)
     blocks = (
         spark.createDataFrame(numbered, f"{ranges.RANGES_DDL}, position int")
         .repartitionById(len(pieces), F.col("position"))

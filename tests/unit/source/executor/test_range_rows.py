@@ -114,7 +114,7 @@ def in_ranges(spec: FetchSpec, data: bytes, range_bytes: int) -> list[dict[str, 
         for index, start in enumerate(range(first.byte, size, range_bytes))
     ]
     quote = b"" if spec.format == "jsonl" else spec.dialect.quote.encode()
-    read = read_ranges(spec.connection, spec.source, spec.location, quote)
+    read = read_ranges(spec, quote)
     blocks = list(read(iter([pa.RecordBatch.from_pylist(cut)]))) if cut else []
     texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
     plans = plan_ranges([survey_of(text) for text in texts], first)

@@ -76,7 +76,7 @@ class TextFormat(ABC):
             return next(filter(None, map(find, chunks)), None)
 
     def text(self, read: ReadBytes, key: str) -> ReadBytes:
-        """Returns a reader of an object's text as UTF-8; `read` returns the bytes stored at `key`."""
+        """Returns a reader of an object's text as UTF-8; `read` returns the bytes at `key`."""
         encoding = self.reading.encoding
         plain = plain_reader(read, key, self.compression, encoding if self.dialect else None)
         return utf8_reader(plain, encoding)

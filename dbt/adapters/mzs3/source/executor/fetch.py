@@ -95,8 +95,8 @@ class FetchSpec:
     @property
     def schema(self) -> pa.Schema:
         """The schema of these rows in Arrow."""
-        kinds = [(column.name, arrow_type(column.data_type)) for column in self.columns]
-        kinds += [(column.name, arrow_type(column.data_type)) for column in _METADATA_COLUMNS[:-1]]
+        columns = (*self.columns, *_METADATA_COLUMNS[:-1])
+        kinds = [(column.name, arrow_type(column.data_type)) for column in columns]
         return pa.schema([*kinds, (PROBLEM_COLUMN, _PROBLEM_TYPE)] if self.has_problems else kinds)
 
     @property

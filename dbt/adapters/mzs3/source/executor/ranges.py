@@ -28,8 +28,6 @@ from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR, ObjectError
 from dbt.adapters.mzs3.formats.read.text import TextFormat
 from dbt.adapters.mzs3.source.executor.fetch import Batches, FetchSpec, ObjectRows, RejectLimit
 from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader, task_store
-from dbt.adapters.mzs3.store.connection import AwsConnection
-from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.store import Store
 from dbt.adapters.mzs3.types.table import arrow_type
 
@@ -91,9 +89,7 @@ class Survey:
         return Ends(count, self.size + after, line)
 
 
-def read_ranges(
-    connection: AwsConnection, source: str, location: S3Location, quote: bytes
-) -> Callable[[Batches], Batches]:
+def read_ranges(spec: FetchSpec, quote: bytes) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows of `RANGES_DDL`: each range's blocks, then its survey as JSON.
 
     Returns rows of `BLOCKS_DDL`. If `quote` is empty, each line is a record. One GET for each
@@ -102,13 +98,13 @@ def read_ranges(
     """
 
     def read(ranges: Batches) -> Batches:
-        store = task_store(connection, location, source)
+        store = task_store(spec.connection, spec.location, spec.source)
         for batch in ranges:
             for one in batch.to_pylist():
                 try:
                     yield from _range(store, quote, one)
                 except ObjectError as problem:
-                    raise unclear_error(location.uri_of(one["key"])) from problem
+                    raise unclear_error(spec.location.uri_of(one["key"])) from problem
 
     return read
 
