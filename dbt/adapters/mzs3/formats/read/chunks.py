@@ -44,7 +44,7 @@ class Chunk(NamedTuple):
 
 
 def skip_preamble(start: Chunk) -> Chunk:
-    """Returns the first chunk of an object without its BOM: from its header or first record on."""
+    """Returns an object's first chunk without what precedes its header or records: the BOM."""
     return start.after(len(BOM)) if start.data.startswith(BOM) else start
 
 

@@ -154,7 +154,7 @@ def fetch_objects(spec: FetchSpec, object_format: ObjectFormat) -> Callable[[Bat
         for batch in listed:
             modified = batch.column("last_modified").cast(arrow_type("timestamp"))
             objects = batch.select(["key", "etag", "size"]).to_pylist()
-            stored = (S3Object(store, spec.location, **one) for one in objects)
+            stored = (S3Object(store, spec.location, **row) for row in objects)
             done = 0
             with contextlib.closing(object_groups(stored)) as groups:
                 for group in groups:
@@ -203,10 +203,11 @@ class RejectLimit:
         self._first = ("", "")  # the object's URI, and what is wrong with it
 
     def count(self, rejects: Sequence[Reject], uri: str) -> None:
-        """Counts rejects. Raises ExecutorError if there are more than a run may have."""
+        """Adds rejects of the object. Raises ExecutorError if a run may not have as many."""
         if rejects and not self._count:
-            one = rejects[0]
-            self._first = uri, f"object {uri}, line {one.line}, byte {one.byte}: {one.error}"
+            first = rejects[0]
+            problem = f"object {uri}, line {first.line}, byte {first.byte}: {first.error}"
+            self._first = uri, problem
         self._count += len(rejects)
         limit = self._spec.reading.max_rejects
         if limit is not None and self._count > limit:
@@ -224,7 +225,10 @@ class ObjectRows:
     modified: pa.Scalar
 
     def rows(self, found: Iterable[Records], limit: RejectLimit, before: int = 0) -> Batches:
-        """The rows of these records, which `before` others precede; see `RejectLimit.count`."""
+        """The rows of these records; `before` others of the object precede them.
+
+        Raises ExecutorError for too many rejects.
+        """
         for records in found:
             limit.count(records.rejects, self.uri)
             batch, rejects = records.batch, records.rejects

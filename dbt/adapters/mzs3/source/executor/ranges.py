@@ -100,24 +100,25 @@ def read_ranges(spec: FetchSpec, quote: bytes) -> Callable[[Batches], Batches]:
     def read(ranges: Batches) -> Batches:
         store = task_store(spec.connection, spec.location, spec.source)
         for batch in ranges:
-            for one in batch.to_pylist():
+            for row in batch.to_pylist():
                 try:
-                    yield from _range(store, quote, one)
+                    yield from _range(store, quote, row)
                 except ObjectError as problem:
-                    raise unclear_error(spec.location.uri_of(one["key"])) from problem
+                    raise unclear_error(spec.location.uri_of(row["key"])) from problem
 
     return read
 
 
-def _range(store: Store, quote: bytes, one: dict[str, Any]) -> Batches:
+def _range(store: Store, quote: bytes, row: dict[str, Any]) -> Batches:
+    """The blocks and the survey of the range in a row of `RANGES_DDL`."""
     survey = Survey()
-    span = (one["start"], one["end"])
-    reader = ObjectReader(store, one["key"], one["etag"], span=span)
+    span = (row["start"], row["end"])
+    reader = ObjectReader(store, row["key"], row["etag"], span=span)
     with contextlib.closing(reader):
         while data := reader.read(SURVEY_BLOCK_BYTES):
             survey = survey.extended(data, quote)
-            yield pa.RecordBatch.from_pylist([{**one, "data": data}], _BLOCKS)
-    yield pa.RecordBatch.from_pylist([{**one, "survey": json.dumps(asdict(survey))}], _BLOCKS)
+            yield pa.RecordBatch.from_pylist([{**row, "data": data}], _BLOCKS)
+    yield pa.RecordBatch.from_pylist([{**row, "survey": json.dumps(asdict(survey))}], _BLOCKS)
 
 
 def survey_of(text: str) -> Survey:
@@ -129,10 +130,7 @@ def survey_of(text: str) -> Survey:
 
 @dataclass(frozen=True)
 class LargeObject:
-    """An object that is worth cutting.
-
-    Its records begin at the empty chunk `start`, and are laid out as `layout` says.
-    """
+    """An object that is worth cutting; its records begin at the empty chunk `start`."""
 
     key: str
     etag: str
@@ -252,7 +250,7 @@ def _certain(
             raise unclear
         count += records.count
         yield records
-    # The plans of later ranges count a blank line of JSON, which is no record.
+    # The plans of later ranges count a blank line of JSON as a record, which it is not.
     if planned not in (None, count):
         raise unclear
 
