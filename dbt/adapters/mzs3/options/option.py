@@ -7,6 +7,7 @@ hiding secrets all use this declaration. A field without an Option is no option.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from types import MappingProxyType
@@ -83,7 +84,8 @@ def variant(kinds: Mapping[str, type], **declared: Any) -> Any:
     return field(default_factory=kinds[first], metadata={_OPTION: opt, _VARIANTS: kinds})
 
 
-def options_of(kind: Any) -> dict[str, Option]:
+@functools.cache
+def options_of(kind: Any) -> Mapping[str, Option]:
     """All options of a class, its groups and its variants, by key, in the order of the docs."""
     options: dict[str, Option] = {}
     for opt in _all_options(kind):
@@ -93,7 +95,7 @@ def options_of(kind: Any) -> dict[str, Option]:
             keys = [key for key in options if key != opt.key]
             keys.insert(keys.index(opt.after) + 1, opt.key)
             options = {key: options[key] for key in keys}
-    return options
+    return MappingProxyType(options)
 
 
 def _all_options(kind: Any) -> Iterator[Option]:

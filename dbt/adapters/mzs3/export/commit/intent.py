@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -68,9 +68,10 @@ class CommitIntent:
 
     def to_json(self) -> bytes:
         """The content of the object in S3."""
-        document = asdict(self)
-        document |= document.pop("pending") or {}
-        return (json.dumps(document, ensure_ascii=False) + "\n").encode()
+        document = {**vars(self)}
+        pending = document.pop("pending")
+        document |= vars(pending) if pending else {}
+        return (json.dumps(document, ensure_ascii=False, default=vars) + "\n").encode()
 
     @classmethod
     def from_json(cls, content: bytes) -> CommitIntent:
