@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import io
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.s3.faulty import FaultyS3, Request, connection_to
 from support.s3.opened import state_of
 
+from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.shard import rows as shard_rows
 from dbt.adapters.mzs3.shard.write import diff
+from dbt.adapters.mzs3.shard.write.job import persist_shard
+from dbt.adapters.mzs3.spark.session import LocalScheduler
 from dbt.adapters.mzs3.store.location import parse_location
 from dbt.adapters.mzs3.upload import job as upload_job
 
@@ -216,3 +222,35 @@ def test_a_model_is_sorted_inside_of_each_file(
         for file in files:
             keys = [(row["2"], row["1"]) for row in file["k_s"].to_pylist()]
             assert keys == sorted(keys)
+
+
+def test_an_upload_that_a_task_opens_long_after_the_failure_of_another_is_aborted(
+    spark: Any, s3_endpoint: str, s3: Any, location: str
+) -> None:
+    """Spark kills the worker of the one task; S3 gets the request to open an upload after that."""
+    opened: list[str] = []
+    opening, scheduler = threading.Event(), LocalScheduler(spark)
+
+    def stall(request: Request) -> None:
+        if request.action == "CreateMultipartUpload" and "part-" in request.key:
+            opened.append(request.key)
+            if len(opened) == 2:
+                opening.set()
+                while scheduler.running():
+                    time.sleep(0.05)
+        elif request.action == "UploadPart":
+            opening.wait(60)
+
+    with FaultyS3(s3_endpoint) as faulty, pytest.raises(ShardError) as failure:
+        faulty.watch, faulty.deny = stall, lambda request: request.action == "UploadPart"
+        persist_shard(
+            spark,
+            "select id from range(100)",
+            node="model.test.orders",
+            options={"location": location, "parts": 2},
+            connections={"default": connection_to(faulty.endpoint)},
+            as_of=1,
+        )
+    assert str(failure.value).endswith("The shard is what it was")
+    place = parse_location(location)
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket=place.bucket)
