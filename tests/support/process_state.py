@@ -20,6 +20,7 @@ KEPT = {
 """Of the driver: modules, and their attributes that are empty in a new process."""
 
 CACHES = {
+    ("options.option", "_options_of"),
     ("project.source_runs", "_attempts"),
     ("shard.state.state", "_reader"),
     ("spark.job", "_code_of"),

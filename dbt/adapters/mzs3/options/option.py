@@ -84,9 +84,13 @@ def variant(kinds: Mapping[str, type], **declared: Any) -> Any:
     return field(default_factory=kinds[first], metadata={_OPTION: opt, _VARIANTS: kinds})
 
 
-@functools.cache
 def options_of(kind: Any) -> Mapping[str, Option]:
     """All options of a class, its groups and its variants, by key, in the order of the docs."""
+    return _options_of(kind)
+
+
+@functools.cache
+def _options_of(kind: Any) -> Mapping[str, Option]:
     options: dict[str, Option] = {}
     for opt in _all_options(kind):
         options.setdefault(opt.key, opt)
