@@ -11,6 +11,9 @@ WITH_JAVA = JAVA_HOME="$$($(BIN)/python scripts/java_home.py .java_home)" && exp
 # Spark would otherwise need a host name that resolves, and listen on every interface.
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
+# Hundreds of processes import the same modules; all but the first read them compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What is run on other stores than moto: conditional writes, kills and resume are among it.
 STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/export/test_,existing.py concurrent.py failures.py flaky_s3.py job.py killed.py) \
