@@ -42,8 +42,8 @@ _FORMATS = [*FORMATS.values()]
 _OF_FORMATS = {
     "format": (f"`{_FORMATS[0].name}`", "What the files are"),
     "compression": (
-        ", ".join(f"`{next(iter(each.stored_as))}` ({each.name})" for each in _FORMATS),
-        ". ".join(f"{each.title}: `{'`, `'.join(each.stored_as)}`" for each in _FORMATS),
+        ", ".join(f"`{next(iter(each.file_types))}` ({each.name})" for each in _FORMATS),
+        ". ".join(f"{each.title}: `{'`, `'.join(each.file_types)}`" for each in _FORMATS),
     ),
 }
 _TABLE = re.compile(

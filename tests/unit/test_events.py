@@ -13,13 +13,13 @@ import pytest
 from dbt_common.events.base_types import msg_from_base_event
 from dbt_common.events.functions import msg_to_json
 
-from dbt.adapters.mzs3 import logged
+from dbt.adapters.mzs3 import dbt_log
+from dbt.adapters.mzs3.dbt_log import CopyLogEvent, Warnings
 from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent, copy_warning
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext, RunMonitor
 from dbt.adapters.mzs3.export.progress import Snapshot
-from dbt.adapters.mzs3.logged import CopyLogEvent, Warnings
 from dbt.adapters.mzs3.text import duration_text
 
 URI = "s3://acme/exports/orders/"
@@ -134,7 +134,7 @@ def test_every_kind_has_its_fields() -> None:
 
 def test_in_a_structured_log_the_fields_are_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     fired: list[CopyLogEvent] = []
-    monkeypatch.setattr(logged, "fire_event", lambda event, level: fired.append(event))
+    monkeypatch.setattr(dbt_log, "fire_event", lambda event, level: fired.append(event))
     event = progress(replace(SEEN, bytes=5 << 40))
     Warnings().tell(event)
     line = json.loads(msg_to_json(msg_from_base_event(fired[0])))

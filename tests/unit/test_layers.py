@@ -22,7 +22,7 @@ DOORS = {
     "connections.py",
     "credentials.py",
     "impl.py",
-    "logged.py",
+    "dbt_log.py",
     "operations",
     "project",
     "python_job.py",

@@ -6,7 +6,7 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.mzs3 import impl, python_job
-from dbt.adapters.mzs3.connections import NodeState, Remains
+from dbt.adapters.mzs3.connections import Leftovers, NodeState
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
 from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.export import CopyResult
@@ -65,7 +65,7 @@ def test_a_jobs_own_response_is_kept():
 def test_a_model_that_asks_for_another_way_than_the_profiles_is_told(method, profile, text):
     handle = SimpleNamespace(cancelled=threading.Event())
     connections = SimpleNamespace(
-        remains=Remains(),
+        leftovers=Leftovers(),
         node=NodeState(),
         get_thread_connection=lambda: SimpleNamespace(handle=handle),
     )
@@ -95,7 +95,7 @@ def test_no_error_of_a_session_has_a_key_of_a_connection(monkeypatch):
     handle = SimpleNamespace(cancelled=threading.Event(), session=None)
     node = NodeState()
     connections = SimpleNamespace(
-        remains=Remains(),
+        leftovers=Leftovers(),
         node=node,
         get_thread_connection=lambda: SimpleNamespace(handle=handle),
     )
@@ -146,7 +146,7 @@ def ends(failure, committed, *, cancelled=False, warnings=()):
     if cancelled:
         handle.cancelled.set()
     connections = SimpleNamespace(
-        remains=Remains(),
+        leftovers=Leftovers(),
         node=node,
         get_thread_connection=lambda: SimpleNamespace(handle=handle),
     )
@@ -161,7 +161,7 @@ def ends(failure, committed, *, cancelled=False, warnings=()):
         try:
             raise KeyboardInterrupt
         finally:
-            connections.remains.raise_if_interrupted()
+            connections.leftovers.raise_if_interrupted()
     return str(raised.value.args[0]), interrupted.value.msg.splitlines()[1:]
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from dbt.adapters.mzs3.text import (
     bytes_text,
+    count_noun,
     count_text,
-    counted,
+    count_with_commas,
     followed_by,
-    grouped,
 )
 
 
@@ -15,12 +15,12 @@ from dbt.adapters.mzs3.text import (
     ("count", "text"), [(0, "0 new objects"), (1, "1 new object"), (2, "2 new objects")]
 )
 def test_a_number_has_its_noun(count: int, text: str) -> None:
-    assert counted(count, "new object") == text
-    assert grouped(count, "new object") == text
+    assert count_noun(count, "new object") == text
+    assert count_with_commas(count, "new object") == text
 
 
 def test_a_long_number_has_commas() -> None:
-    assert grouped(1_234_567, "row") == "1,234,567 rows"
+    assert count_with_commas(1_234_567, "row") == "1,234,567 rows"
 
 
 def test_a_sentence_more_begins_where_the_text_ends():

@@ -24,9 +24,9 @@ from dbt.adapters.spark.connections import SparkConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.mzs3.credentials import Mzs3Credentials
+from dbt.adapters.mzs3.dbt_log import Warnings
 from dbt.adapters.mzs3.errors import Mzs3Error, SparkJobError
 from dbt.adapters.mzs3.events import Committed
-from dbt.adapters.mzs3.logged import Warnings
 from dbt.adapters.mzs3.spark.cursor import COMMENTS, SessionConnection, SessionCursor
 from dbt.adapters.mzs3.spark.engine import open_session
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
@@ -91,7 +91,7 @@ def session_of(credentials: Mzs3Credentials) -> SparkSession:
     )
 
 
-class Remains:
+class Leftovers:
     """Texts about what cancelled jobs of an interrupted run have left; thread-safe."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Remains:
             with self._lock:
                 self._running.remove(job)
 
-    def say(self, text: str) -> None:
+    def add(self, text: str) -> None:
         """Keeps a text about a cancelled job, as dbt does not show errors of cancelled nodes."""
         with self._lock:
             if text not in self._texts:
@@ -159,7 +159,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
-        self.remains = Remains()
+        self.leftovers = Leftovers()
         self.node = NodeState()
         self._thread = threading.current_thread()
         self._is_new = self._is_busy = True
@@ -253,7 +253,7 @@ class Mzs3ConnectionManager(SparkConnectionManager):
         self.require_own_thread()
         self._is_new = self._is_busy = False
         super().cleanup_all()
-        self.remains.raise_if_interrupted()
+        self.leftovers.raise_if_interrupted()
 
     def _add_query_comment(self, sql: str) -> str:
         """Extends dbt's method: adds no comment after statements that would read it as a value."""

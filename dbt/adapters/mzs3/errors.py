@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from dbt.adapters.mzs3.secrets import hide_logins
-from dbt.adapters.mzs3.text import bulleted, counted
+from dbt.adapters.mzs3.text import bulleted, count_noun
 
 
 class Mzs3Error(Exception):
@@ -22,7 +22,7 @@ class ConfigError(Mzs3Error):
     def __init__(self, subject: str, problems: Sequence[str]) -> None:
         self.subject = subject
         self.problems = tuple(map(hide_logins, problems))
-        count = counted(len(self.problems), "problem")
+        count = count_noun(len(self.problems), "problem")
         super().__init__(f"{subject} has {count} in its configuration:{bulleted(self.problems)}")
 
 

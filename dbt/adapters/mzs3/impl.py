@@ -24,10 +24,10 @@ from dbt.adapters.mzs3.catalogs import CatalogAdapter
 from dbt.adapters.mzs3.compiled_job import render_copy_job, render_shard_job
 from dbt.adapters.mzs3.connections import Mzs3ConnectionManager, as_dbt_errors
 from dbt.adapters.mzs3.credentials import SESSION, SPARK_SUBMIT, require_spark
+from dbt.adapters.mzs3.dbt_log import AS_ERRORS
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.export.options import parse_options
-from dbt.adapters.mzs3.logged import AS_ERRORS
 from dbt.adapters.mzs3.operations import OPERATIONS
 from dbt.adapters.mzs3.project.declarations import (
     check_declarations,
@@ -230,7 +230,7 @@ class Mzs3Adapter(CatalogAdapter):
             with as_dbt_errors():
                 OPERATIONS[operation](self, *arguments)
         except KeyboardInterrupt:
-            self.connections.remains.raise_if_interrupted()
+            self.connections.leftovers.raise_if_interrupted()
 
     # --- Sources ---------------------------------------------------------------------------
 
@@ -263,7 +263,7 @@ class Mzs3Adapter(CatalogAdapter):
             return
         text = "\n".join(lines)
         if self.connections.get_thread_connection().handle.cancelled.is_set():
-            self.connections.remains.say(text)  # dbt does not show errors of cancelled nodes
+            self.connections.leftovers.add(text)  # dbt does not show errors of cancelled nodes
         if failure is None:
             raise DbtRuntimeError(text)
         if isinstance(failure, DbtRuntimeError):

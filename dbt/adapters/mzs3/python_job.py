@@ -44,7 +44,7 @@ class JobHelper(PythonJobHelper):
         """Runs the job. Returns its variable `result`. Raises dbt's errors."""
         node = str(self.model["unique_id"])
         handle = self.connections.get_thread_connection().handle
-        remains = self.connections.remains
+        leftovers = self.connections.leftovers
         try:
             require_spark(self.credentials, node)
             if self.submission_method != (of_profile := self.credentials.submission_method):
@@ -54,14 +54,14 @@ class JobHelper(PythonJobHelper):
                 )
             if handle.cancelled.is_set():
                 raise SparkJobError(CANCELLED)
-            with remains.running(node):
+            with leftovers.running(node):
                 # Without Jinja's leading white space, line numbers in errors are the file's.
                 return self._run(node, compiled_code.lstrip(), handle)
         except Mzs3Error as exc:
             hide_in_error(self.credentials.secrets, exc)
             if handle.cancelled.is_set():
                 stopped = isinstance(exc, SparkJobError)
-                remains.say(f"{node} was cancelled" if stopped else str(exc))
+                leftovers.add(f"{node} was cancelled" if stopped else str(exc))
             raise as_dbt_error(exc) from exc
 
     def _run(self, node: str, code: str, handle: Any) -> Any:

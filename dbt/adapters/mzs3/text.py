@@ -9,12 +9,12 @@ from collections.abc import Iterable
 _LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
 
 
-def counted(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
     """A number with its noun, whose plural ends in s: `1 object`, `2 objects`."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
-def grouped(count: int, noun: str) -> str:
+def count_with_commas(count: int, noun: str) -> str:
     """A number, with thousands separators, and its noun: `1 row`, `1,234 rows`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 

@@ -100,7 +100,7 @@ def verified(faulty: FaultyS3) -> Callable[[str], Verification]:
         {"single_file": "orders.txt", "compression": "gzip"},
         *({"format": name} for name in FORMATS),
         *(
-            {"format": name, "partition_by": ["kind"], "compression": [*each.stored_as][-1]}
+            {"format": name, "partition_by": ["kind"], "compression": [*each.file_types][-1]}
             for name, each in FORMATS.items()
         ),
     ],
@@ -118,7 +118,7 @@ def test_every_kind_of_export(
 @pytest.mark.slow
 def test_an_empty_export(copy: Copy, bucket: str, verified: Any) -> None:
     for name, each in FORMATS.items():
-        for compression in each.stored_as:
+        for compression in each.file_types:
             location = f"s3://{bucket}/{name}/{compression}"
             how = {"format": name, "compression": compression}
             location = copy("select 1 as a where false", location, **how).location

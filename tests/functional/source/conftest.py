@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.source.options import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.source.queue import inbox
 from dbt.adapters.mzs3.source.report import IngestReport
-from dbt.adapters.mzs3.source.tables import stored_relations
+from dbt.adapters.mzs3.source.tables import existing_relations
 from dbt.adapters.mzs3.spark.job import Tell
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.store.client import s3_client
@@ -48,7 +48,7 @@ class Lake:
     @property
     def made(self) -> SourceRelations:
         """The relations with the tables that the source has now."""
-        return stored_relations(self.spark, self.definition())
+        return existing_relations(self.spark, self.definition())
 
     def put(self, name: str, content: bytes | str) -> None:
         body = content.encode() if isinstance(content, str) else content

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.formats.write.format import PLAIN, ExportFormat, FileWrit
 EACH = [
     pytest.param(each(compression), id=f"{name} {compression}")
     for name, each in FORMATS.items()
-    for compression in each.stored_as
+    for compression in each.file_types
 ]
 ROWS = pa.record_batch(
     {

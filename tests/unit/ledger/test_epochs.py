@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.ledger import ledger as ledger_module
 from dbt.adapters.mzs3.ledger.compaction import COMPACT_AFTER, is_due, replaced_partitions
 from dbt.adapters.mzs3.ledger.epochs import (
     current_epochs,
-    epochs_due,
+    epochs_awaiting_after_commit,
     latest,
     next_epoch,
     next_plan,
@@ -174,7 +174,7 @@ def test_what_is_due_is_committed_and_not_done_and_in_order():
         "5": {"plan", "due", "commit", "void"},
         "4": {"note"},
     }
-    assert epochs_due(epochs) == ["9", "10"]
+    assert epochs_awaiting_after_commit(epochs) == ["9", "10"]
     # It outlasts the snapshots.
     dropped = replaced_partitions({**epochs, "11": {"snapshot"}})
     assert {epoch for epoch, _ in dropped} == {"4", "5", "6", "7", "8"}

@@ -243,5 +243,5 @@ def test_who_has_said_that_it_drops_is_known_by_the_name_of_the_table(monkeypatc
     assert str(raised.value) == (
         "lake.orders: another run was dropping tables of this source and has not come to its end; "
         "what it still drops could be this run's. See to it that it is gone, and then drop the "
-        f"table that says so: DROP TABLE {RELATIONS.shown('__drop_' + token)}"
+        f"table that says so: DROP TABLE {RELATIONS.display_name('__drop_' + token)}"
     )

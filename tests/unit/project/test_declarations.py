@@ -12,7 +12,7 @@ from dbt_common.exceptions import CompilationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.mzs3 import logged
+from dbt.adapters.mzs3 import dbt_log
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.options.option import options_of
@@ -109,7 +109,7 @@ def test_runs_are_warned_as_what_does_not_need_it_still_runs(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warned: list[str] = []
-    monkeypatch.setattr(logged.logger, "warning", warned.append)
+    monkeypatch.setattr(dbt_log.logger, "warning", warned.append)
     check_declarations(command, WRONG, CONNECTIONS, SHARED)
     assert cut("\n".join(warned)) == TOLD
 

@@ -11,8 +11,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id, reset_invocation_id
 
-from dbt.adapters.mzs3 import logged as module_of_warnings
-from dbt.adapters.mzs3 import runner
+from dbt.adapters.mzs3 import dbt_log, runner
 from dbt.adapters.mzs3.errors import ShardError
 from dbt.adapters.mzs3.project import staging
 from dbt.adapters.mzs3.project.sources import needed_sources
@@ -213,6 +212,6 @@ def test_what_a_read_tells_is_logged_under_the_name_of_its_source(
     levels = {level: log(level) for level in ("debug", "info", "warning")}
     monkeypatch.setattr(table, "write_source_table", write)
     monkeypatch.setattr(staging, "logger", SimpleNamespace(**levels))
-    monkeypatch.setattr(module_of_warnings, "logger", SimpleNamespace(**levels))
+    monkeypatch.setattr(dbt_log, "logger", SimpleNamespace(**levels))
     staging.read_shards(adapter, [SOURCES["source.acme.lake.orders"]])
     assert logged == [(level, "lake.orders: told") for level in levels]

@@ -9,8 +9,8 @@ from dbt_common.events.contextvars import log_contextvars
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import reset_invocation_id
 
-from dbt.adapters.mzs3 import logged, runner
-from dbt.adapters.mzs3.connections import Remains
+from dbt.adapters.mzs3 import dbt_log, runner
+from dbt.adapters.mzs3.connections import Leftovers
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.impl import Mzs3Adapter
 from dbt.adapters.mzs3.project import source_runs, staging
@@ -153,7 +153,7 @@ def test_what_a_cancelled_ingestion_has_left_is_told_at_the_end_of_the_run(
         cancelled.set()
         raise SourceError(f"{name}: cancelled")
 
-    adapter.connections.remains = Remains()
+    adapter.connections.leftovers = Leftovers()
     ingest(action)
     with pytest.raises(DbtRuntimeError):
         staging.stage_for_node(adapter, NODE)
@@ -161,7 +161,7 @@ def test_what_a_cancelled_ingestion_has_left_is_told_at_the_end_of_the_run(
         try:
             raise KeyboardInterrupt
         finally:
-            adapter.connections.remains.raise_if_interrupted()
+            adapter.connections.leftovers.raise_if_interrupted()
     assert raised.value.msg.splitlines() == [
         "interrupted by the user",
         *(f"lake.{table}: cancelled" for table in ("items", "orders", "rates")),
@@ -181,7 +181,7 @@ def interrupted(adapter, ingest, cancelled, monkeypatch):
     def action(session, name, options):
         raise SourceError(f"{name}: cancelled")
 
-    adapter.connections.remains = Remains()
+    adapter.connections.leftovers = Leftovers()
     monkeypatch.setattr(source_runs, "run_together", run_together)
     ingest(action)
 
@@ -203,7 +203,7 @@ def test_ctrl_c_while_a_hook_ingests_ends_the_run_of_dbt(adapter, interrupted):
         try:
             raise KeyboardInterrupt
         finally:
-            adapter.connections.remains.raise_if_interrupted()
+            adapter.connections.leftovers.raise_if_interrupted()
 
 
 def test_a_source_that_shares_its_relation_is_not_ingested(adapter, ingest):
@@ -306,7 +306,7 @@ def test_what_an_ingestion_has_to_say_goes_to_the_log(adapter, ingest, monkeypat
     told = []
     log = SimpleNamespace(warning=told.append, info=told.append, debug=told.append)
     monkeypatch.setattr(staging, "logger", log)
-    monkeypatch.setattr(logged, "logger", log)
+    monkeypatch.setattr(dbt_log, "logger", log)
 
     def action(session, name, options):
         options["tell"](("warn", f"{name}: look into this"))

@@ -178,7 +178,7 @@ def test_a_lock_that_does_not_say_whose_it_is(monkeypatch):
 
 
 def test_what_is_no_lock_is_not_dropped(monkeypatch):
-    monkeypatch.setattr(run, "source_session", lambda *_: nullcontext())
+    monkeypatch.setattr(run, "source_settings", lambda *_: nullcontext())
     spark = metastore(RELATIONS.lock, properties=[("owner", "somebody")])
     assert error_of(run.unlock, spark, parse()) == (
         "lake.orders: raw.orders__lock is no lock that a run has taken. Drop it, or give the "
@@ -265,7 +265,7 @@ def test_a_decision_that_is_written_late_is_not_told_as_done(monkeypatch):
     monkeypatch.setattr(object_actions, "locked_source", lambda *_, **__: nullcontext(lock))
     monkeypatch.setattr(object_actions, "persisted", nullcontext)
     monkeypatch.setattr(object_actions, "Ledger", lambda *_: ledger)
-    monkeypatch.setattr(object_actions, "stored_relations", lambda *_: RELATIONS)
+    monkeypatch.setattr(object_actions, "existing_relations", lambda *_: RELATIONS)
     for name in ("require_ledger", "select_objects", "_require_sense", "_events", "F"):
         monkeypatch.setattr(object_actions, name, MagicMock())
     assert error_of(object_actions.act, None, parse(), ObjectAction.SKIP, ["1.csv"]) == (

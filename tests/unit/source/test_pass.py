@@ -157,7 +157,7 @@ class FakeInbox:
     """Notes whether its messages were deleted."""
 
     acknowledged = False
-    found = ()
+    present_objects = ()
 
     def receive(self, ledger):
         pass

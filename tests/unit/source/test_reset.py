@@ -21,7 +21,7 @@ def test_nothing_is_dropped_once_the_lock_is_lost(monkeypatch, until):
             raise SourceError(outcome)
 
     monkeypatch.setattr(reset, "_require_own", lambda *_: None)
-    monkeypatch.setattr(reset, "stored_relations", lambda _, of: of.relations)
+    monkeypatch.setattr(reset, "existing_relations", lambda _, of: of.relations)
     monkeypatch.setattr(reset, "_with_generation", lambda *_: [])
     spark = SimpleNamespace(sql=lambda text: dropped.append(text.split(" ")[-1]))
     said = []

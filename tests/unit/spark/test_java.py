@@ -111,7 +111,7 @@ def test_what_a_session_can_be_given_asks_for_no_other_spark(runs, then, ours):
 )
 def test_ours_makes_way_for_other_settings_once_nobody_holds_it(runs, then):
     session = runs({WAREHOUSE: "/dev"}, ours=True)
-    held = java.hold(session.newSession())
+    held = java.mark_in_use(session.newSession())
 
     with pytest.raises(SparkJobError, match="for another invocation of dbt"):
         java.reuse_or_end(then, then)
@@ -124,7 +124,7 @@ def test_ours_makes_way_for_other_settings_once_nobody_holds_it(runs, then):
 
 def test_a_session_that_is_lost_holds_nothing(runs):
     session = runs({WAREHOUSE: "/dev"}, ours=True)
-    java.hold(session.newSession())
+    java.mark_in_use(session.newSession())
 
     assert java.reuse_or_end({}, {WAREHOUSE: "/other"}) is None
 
@@ -160,7 +160,7 @@ def test_a_session_forgets_what_only_the_profile_before_has_set(runs):
 def test_all_that_differs_is_told_but_what_follows_from_the_rest(runs):
     derived = {"spark.driver.extraJavaOptions": "-Dx=/other"}
     session = runs({WAREHOUSE: "/dev", MEMORY: "4g"}, ours=True)
-    held = java.hold(session.newSession())
+    held = java.mark_in_use(session.newSession())
 
     with pytest.raises(SparkJobError) as caught:
         java.reuse_or_end({WAREHOUSE: "/other"}, {WAREHOUSE: "/other", **derived})

@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.export.running_view import VIEW, RunningEntry, RunningVie
 from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
 from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import readable
-from dbt.adapters.mzs3.text import bytes_text, duration_text, grouped
+from dbt.adapters.mzs3.text import bytes_text, count_with_commas, duration_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +110,7 @@ class RunMonitor:
         self._title = f"COPY to {self._uri}"
 
     def __enter__(self) -> RunMonitor:
-        text = f"{self._title} in {grouped(self._parts, 'part')}"
+        text = f"{self._title} in {count_with_commas(self._parts, 'part')}"
         self._tell("started", text, {"parts": self._parts, "as_of": self._export.as_of}, "debug")
         if schema := self._context.schema:
             # The history is opened while the query is planned.
@@ -176,7 +176,7 @@ class RunMonitor:
 
     def note_resumed(self, reused: ResumedParts) -> None:
         """Reports the upload parts that an interrupted run had sent."""
-        parts = f"{reused.parts:,} of {grouped(reused.of_parts, 'upload part')}"
+        parts = f"{reused.parts:,} of {count_with_commas(reused.of_parts, 'upload part')}"
         text = f"resume: {parts}, {bytes_text(reused.bytes)}, taken over from an earlier run"
         self._tell("resumed", text, {**reused._asdict(), "finished": False})
 
@@ -206,7 +206,8 @@ class RunMonitor:
         if result is not None:
             status = "rows"
             text = (
-                f"{grouped(result.rows, 'row')}, {grouped(result.files, 'file')}, "
+                f"{count_with_commas(result.rows, 'row')}, "
+                f"{count_with_commas(result.files, 'file')}, "
                 f"{bytes_text(result.bytes)} in {self._uri}, {duration_text(elapsed)}"
             )
             totals = {"rows": result.rows, "bytes": result.bytes, "files": result.files}

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dbt.adapters.mzs3.text import bytes_text, duration_text, grouped
+from dbt.adapters.mzs3.text import bytes_text, count_with_commas, duration_text
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 
 EVERY_S = 5.0
@@ -146,11 +146,12 @@ class Snapshot:
         counts = {
             "computing": "Spark is computing the rows, no part has reported yet",
             "committing": "all files are uploaded and being committed",
-            "running": f"Spark has run {self.tasks_done or 0:,} of {grouped(self.tasks, 'task')}"
+            "running": f"Spark has run {self.tasks_done or 0:,} of "
+            f"{count_with_commas(self.tasks, 'task')}"
             if self.tasks
             else "COPY is running",
-            "writing": f"{self.parts_done} of {grouped(self.parts, 'part')}, "
-            f"{grouped(self.rows or 0, 'row')}, {bytes_text(self.bytes or 0)}",
+            "writing": f"{self.parts_done} of {count_with_commas(self.parts, 'part')}, "
+            f"{count_with_commas(self.rows or 0, 'row')}, {bytes_text(self.bytes or 0)}",
         }[self.phase]
         if self.phase == "writing" and self.bytes_per_second is not None:
             counts = f"{counts}, {bytes_text(self.bytes_per_second)}/s"

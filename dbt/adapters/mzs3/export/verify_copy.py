@@ -32,7 +32,7 @@ from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.store.reader import ObjectStream
 from dbt.adapters.mzs3.store.store import ListedObject
-from dbt.adapters.mzs3.text import bytes_text, counted
+from dbt.adapters.mzs3.text import bytes_text, count_noun
 
 _THREADS = 8
 CHUNK_BYTES = 1 << 20
@@ -56,10 +56,10 @@ class Verification:
     @property
     def summary(self) -> str:
         """One line: the totals, and whether there are problems."""
-        files, rows = counted(self.files, "file"), counted(self.rows, "row")
+        files, rows = count_noun(self.files, "file"), count_noun(self.rows, "row")
         found = "all as the manifest says"
         if self.problems:
-            found = counted(len(self.problems), "problem")
+            found = count_noun(len(self.problems), "problem")
         return f"{self.uri}: {files}, {rows}, {bytes_text(self.bytes)}: {found}"
 
 

@@ -25,7 +25,12 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from dbt.adapters.mzs3.ledger.epochs import Epochs, current_epochs, epochs_due, latest
+from dbt.adapters.mzs3.ledger.epochs import (
+    Epochs,
+    current_epochs,
+    epochs_awaiting_after_commit,
+    latest,
+)
 from dbt.adapters.mzs3.ledger.events import Phase
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.rows_table import rows_table
@@ -61,7 +66,7 @@ def replaced_partitions(epochs: Epochs) -> list[tuple[str, str]]:
     Not those of epochs with `due` but not `done`, nor of the last full listing.
     """
     snapshot = int(latest(Phase.SNAPSHOT, epochs) or 0)
-    kept = {*epochs_due(epochs), latest(Phase.LISTING, epochs)}
+    kept = {*epochs_awaiting_after_commit(epochs), latest(Phase.LISTING, epochs)}
     return [
         (epoch, phase)
         for epoch in sorted(epochs, key=int)

@@ -58,7 +58,7 @@ def unfinished_epochs(epochs: Epochs) -> list[str]:
     return [epoch for epoch in current_epochs(epochs) if is_unfinished(epochs[epoch])]
 
 
-def epochs_due(epochs: Epochs) -> list[str]:
+def epochs_awaiting_after_commit(epochs: Epochs) -> list[str]:
     """The committed epochs whose objects wait to be tagged, moved or deleted; oldest first."""
     due = (
         epoch

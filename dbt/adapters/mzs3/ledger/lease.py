@@ -365,7 +365,7 @@ class LockTable:
     def marks(self) -> list[Holder]:
         """The holders whose marks exist."""
         tables = self._spark.sql(f"SHOW TABLES IN {quote_schema(self._relations.schema)}")
-        tokens = (self._relations.marked(row["tableName"]) for row in tables.collect())
+        tokens = (self._relations.token_of_mark(row["tableName"]) for row in tables.collect())
         holders = [(token, self._holder(self._relations.mark(token))) for token in tokens if token]
         # With the token from the table's name, as the properties may be lost.
         return [replace(holder, token=token) for token, holder in holders if holder is not None]

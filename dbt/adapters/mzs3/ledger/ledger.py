@@ -282,8 +282,8 @@ class Ledger:
             self.require_lock(outcome)
         if not self.table.publish(epoch, phase, folder) and outcome is not None:
             raise SourceError(
-                f"{self.relations.shown()}: another run took the source over while this one was "
-                f"at work on it; {outcome}. Run again"
+                f"{self.relations.display_name()}: another run took the source over while this "
+                f"one was at work on it; {outcome}. Run again"
             )
 
 

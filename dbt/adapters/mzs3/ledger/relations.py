@@ -17,7 +17,7 @@ _MARK = "__drop_"
 
 @dataclass(eq=False)
 class SourceRelations:
-    """The names of a source's relations, quoted for SQL; `shown` returns a name for messages.
+    """The names of a source's relations, quoted for SQL; `display_name` is one for messages.
 
     `file_format` is the format of the tables of rows and of the ledger. In a format with
     transactions, the names of these tables end with the `generation`, which changes with each
@@ -86,13 +86,13 @@ class SourceRelations:
         run may create again."""
         return self._name(f"{_MARK}{token}")
 
-    def marked(self, table: str) -> str | None:
+    def token_of_mark(self, table: str) -> str | None:
         """The token in the name of a table from `mark`; None for any other table."""
         name = re.escape(f"{self.identifier}{_MARK}") + "([0-9a-f]{32})"
         matched = re.fullmatch(name, table, re.IGNORECASE)
         return matched and matched[1]
 
-    def shown(self, suffix: str = "") -> str:
+    def display_name(self, suffix: str = "") -> str:
         """The relation's name for messages, such as `raw.orders__ledger`."""
         return f"{self.schema}.{self.identifier}{suffix}"
 

@@ -38,7 +38,7 @@ def read_views(spark: SparkSession, relations: SourceRelations) -> dict[str, Pro
 def foreign_views(relations: SourceRelations, views: Mapping[str, Properties]) -> list[str]:
     """The names, for messages, of the relations in `views` that the source has not created."""
     suffixes = _suffixes(relations)
-    return [relations.shown(suffixes[name]) for name, values in views.items() if not values]
+    return [relations.display_name(suffixes[name]) for name, values in views.items() if not values]
 
 
 def create_views(

@@ -10,10 +10,10 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.mzs3.credentials import require_spark
+from dbt.adapters.mzs3.dbt_log import warnings_of
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.export.report.read import ReportRequest, write_report
 from dbt.adapters.mzs3.export.verify_copy import verify_copy
-from dbt.adapters.mzs3.logged import warnings_of
 from dbt.adapters.mzs3.options.values import Problems
 from dbt.adapters.mzs3.runner import runner_for
 from dbt.adapters.mzs3.shard.compact import compact_shard
@@ -34,7 +34,7 @@ from dbt.adapters.mzs3.store.location import (
     named_target,
 )
 from dbt.adapters.mzs3.store.opened import open_store
-from dbt.adapters.mzs3.text import counted, operation_command
+from dbt.adapters.mzs3.text import count_noun, operation_command
 
 logger = AdapterLogger("mzs3")
 
@@ -118,7 +118,7 @@ def describe_shard(adapter: Any, location: Any, aws_connection: Any) -> None:
         with warnings_of(operation) as warnings:
             warnings.warn(f"the bytes of columns are not known: {exc}")
         return
-    some = f" of the newest {counted(sizes.files, 'file')}" if sizes.files < files else ""
+    some = f" of the newest {count_noun(sizes.files, 'file')}" if sizes.files < files else ""
     logger.info(f"  bytes by column{some}: {sizes.listed}")
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
+from dbt.adapters.mzs3.dbt_log import Warnings
 from dbt.adapters.mzs3.errors import ConfigError
 from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
-from dbt.adapters.mzs3.logged import Warnings
 from dbt.adapters.mzs3.options.option import options_of
 from dbt.adapters.mzs3.project.overlaps import node_and_file
 from dbt.adapters.mzs3.project.sources import is_of_type, source_definition

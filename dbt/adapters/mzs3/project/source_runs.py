@@ -93,7 +93,7 @@ class SourcesOfNode:
         finally:
             text = "\n".join(sorted(errors))
             if errors and self.cancelled.is_set():
-                self._adapter.connections.remains.say(text)
+                self._adapter.connections.leftovers.add(text)
         if errors:
             raise DbtRuntimeError(text)
 

@@ -18,9 +18,9 @@ from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 from dbt_common.invocation import get_invocation_id
 
+from dbt.adapters.mzs3.dbt_log import Warnings, warnings_of
 from dbt.adapters.mzs3.errors import Mzs3Error, ShardError
 from dbt.adapters.mzs3.ledger.relations import SUFFIXES
-from dbt.adapters.mzs3.logged import Warnings, warnings_of
 from dbt.adapters.mzs3.project.overlaps import require_own
 from dbt.adapters.mzs3.project.source_runs import SourcesOfNode, is_empty_run
 from dbt.adapters.mzs3.project.sources import (

@@ -8,14 +8,14 @@ from dbt.adapters.mzs3.options.values import format_size
 from dbt.adapters.mzs3.shard.compact import Compacted
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardState
 from dbt.adapters.mzs3.store.store import ListedObject
-from dbt.adapters.mzs3.text import counted, moment_text
+from dbt.adapters.mzs3.text import count_noun, moment_text
 
 
 def description_lines(uri: str, state: ShardState) -> Iterator[str]:
     """Lines for users: the columns, the readable times and the batches of a shard."""
     rows = sum(batch.rows for batch in state.batches)
     size = sum(batch.bytes for batch in state.batches)
-    yield f"{uri}: {_batches(len(state.batches))}, {counted(rows, 'change')}, {size} bytes"
+    yield f"{uri}: {_batches(len(state.batches))}, {count_noun(rows, 'change')}, {size} bytes"
     if state.is_unwritten:
         yield "reset: there is nothing to read until a run has written it"
     else:
@@ -28,7 +28,7 @@ def description_lines(uri: str, state: ShardState) -> Iterator[str]:
             yield f"  {column.tag}: {column.name} {column.spark} ({column.kind}){default}"
     yield from map(_batch, state.batches)
     if state.retired:
-        yield f"{counted(len(state.retired), 'file')} of earlier batches, not removed yet"
+        yield f"{count_noun(len(state.retired), 'file')} of earlier batches, not removed yet"
 
 
 def _batch(batch: ShardBatch) -> str:
@@ -42,7 +42,7 @@ def _batch(batch: ShardBatch) -> str:
 
 
 def _files(files: Sequence[BatchFile] | Sequence[ListedObject]) -> str:
-    return f"{counted(len(files), 'file')}, {format_size(sum(file.size for file in files))}"
+    return f"{count_noun(len(files), 'file')}, {format_size(sum(file.size for file in files))}"
 
 
 def compaction_lines(uri: str, done: Compacted) -> Iterator[str]:
@@ -57,7 +57,7 @@ def compaction_lines(uri: str, done: Compacted) -> Iterator[str]:
     if done.removed:
         yield f"{uri}: removed {_files(done.removed)}, which no batch names"
     if done.aborted:
-        uploads = counted(done.aborted, "upload")
+        uploads = count_noun(done.aborted, "upload")
         yield f"{uri}: aborted {uploads}, open for too long to be those of a run"
     yield from done.problems
 

@@ -6,7 +6,7 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger.epochs import epochs_due
+from dbt.adapters.mzs3.ledger.epochs import epochs_awaiting_after_commit
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.discovery import EPOCH_MARK
@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete
 from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.store.prefix import Prefix
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import count_noun
 
 EPOCHS_IN_VAIN = 3
 """After this many epochs whose objects all failed, a run leaves the others to the next run."""
@@ -56,7 +56,7 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
     waiting = left = in_vain = 0
     why_waiting = why_left = None
     # The newest first, so that old epochs that always fail don't keep back newer ones.
-    for epoch in reversed(epochs_due(ledger.epochs())):
+    for epoch in reversed(epochs_awaiting_after_commit(ledger.epochs())):
         ledger.require_lock("what it committed stays, and after_commit is left to the next run")
         counts = _act(run, ledger, epoch)
         waiting, why_waiting = waiting + counts["waiting"], why_waiting or counts["why_waiting"]
@@ -69,11 +69,11 @@ def act_on_committed(run: SourceRun, ledger: Ledger) -> None:
     committed = "whose rows are committed"
     if waiting:
         run.warn(
-            f"{subject} failed for {counted(waiting, 'object')}, {committed}: {why_waiting}. The "
-            "next run tries again"
+            f"{subject} failed for {count_noun(waiting, 'object')}, {committed}: {why_waiting}. "
+            "The next run tries again"
         )
     if left:
-        run.warn(f"{subject} left {counted(left, 'object')} alone, {committed}: {why_left}")
+        run.warn(f"{subject} left {count_noun(left, 'object')} alone, {committed}: {why_left}")
 
 
 def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:

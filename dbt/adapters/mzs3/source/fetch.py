@@ -34,7 +34,7 @@ from dbt.adapters.mzs3.spark.frames import (
     totals,
 )
 from dbt.adapters.mzs3.spark.sql import quote_literal
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import count_noun
 
 BYTES_PER_TASK = 128 * 1024 * 1024
 # A task, which writes a file, pays off for this many bytes, or this many objects.
@@ -183,8 +183,8 @@ class EpochRows:
             if (present := sums.pop("written")) != written_rows:
                 raise SourceError(
                     f"{self.spec.source}: the tasks of this run wrote "
-                    f"{counted(written_rows, 'row')}, and {present} are there; nothing of it is "
-                    "committed. Something else has changed the files of the source's tables: "
+                    f"{count_noun(written_rows, 'row')}, and {present} are there; nothing of it "
+                    "is committed. Something else has changed the files of the source's tables: "
                     "find out what, and run again"
                 )
             # A defect of ours: other changes of the files would hardly keep the number of rows.
@@ -264,7 +264,7 @@ def refusal(
         return None
     if skipped and (read <= 1 if where.is_found else objects == 0):
         text = (
-            f"{source}: this first run would skip {counted(skipped, 'object')}, and take "
+            f"{source}: this first run would skip {count_noun(skipped, 'object')}, and take "
             f"{read or 'none'} with any record; nothing of it is committed, and nothing pinned. "
         )
         if where.origin is None:
@@ -282,7 +282,7 @@ def refusal(
     by_one = where.is_found and spec.format == JSONL and rows == 1 and rejected > 1
     if rejected and (rows == 0 or by_one):
         return (
-            f"{source}: this first run would reject {counted(rejected, 'record')}, and take "
+            f"{source}: this first run would reject {count_noun(rejected, 'record')}, and take "
             f"{rows or 'none'}; nothing of it is committed, and nothing pinned"
         )
     return None

@@ -19,8 +19,8 @@ from dbt.adapters.mzs3.source.executor.listing import iter_pages
 from dbt.adapters.mzs3.source.listing.plan import Refusal, new_objects
 from dbt.adapters.mzs3.source.listing.scan import listed_objects
 from dbt.adapters.mzs3.source.options import SourceDefinition
-from dbt.adapters.mzs3.source.run import SourceRun, source_session
-from dbt.adapters.mzs3.source.tables import exists_in_spark, require_ledger, stored_relations
+from dbt.adapters.mzs3.source.run import SourceRun, source_settings
+from dbt.adapters.mzs3.source.tables import existing_relations, exists_in_spark, require_ledger
 from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.opened import open_store
@@ -53,11 +53,11 @@ def read_ingested_freshness(spark: SparkSession, definition: SourceDefinition) -
 
     Raises SourceError if the ledger can't be read.
     """
-    with source_session(spark, definition.name):
+    with source_settings(spark, definition.name):
         if not exists_in_spark(spark, definition):
             return Freshness(None, 0, 0)
         require_ledger(spark, definition)
-        relations = stored_relations(spark, definition)
+        relations = existing_relations(spark, definition)
         visible = Ledger(spark, relations).objects().where(IS_VISIBLE)
         size = F.coalesce(F.sum("fetched.size"), F.lit(0))
         totals = (F.max("fetched.last_modified"), F.count(F.lit(1)), size)
@@ -77,12 +77,12 @@ def read_pending(
 ) -> tuple[int, int]:
     """The number of listed objects yet to be ingested, and their bytes. Raises SourceError."""
     run = SourceRun(spark, definition, connection)
-    with source_session(spark, definition.name):
+    with source_settings(spark, definition.name):
         if not spark.catalog.tableExists(definition.relations.ledger):
             size = F.coalesce(F.sum("size"), F.lit(0))
             row = first_row(listed_objects(run)[0].agg(F.count(F.lit(1)), size))
             return row[0], row[1]
-        ledger = Ledger(spark, stored_relations(spark, definition))
+        ledger = Ledger(spark, existing_relations(spark, definition))
         with new_objects(run, ledger) as plan:
             if isinstance(plan, Refusal):
                 return plan.objects, plan.bytes

@@ -23,7 +23,12 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.object_error import GONE, HEADER, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.ledger.compaction import compact, is_due
-from dbt.adapters.mzs3.ledger.epochs import epochs_due, next_epoch, next_plan, unfinished_epochs
+from dbt.adapters.mzs3.ledger.epochs import (
+    epochs_awaiting_after_commit,
+    next_epoch,
+    next_plan,
+    unfinished_epochs,
+)
 from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.ledger.lease import WAIT_S, SourceLock
 from dbt.adapters.mzs3.ledger.ledger import LISTING_IS_LOST, Ledger
@@ -157,13 +162,13 @@ class Pass:
             with run.step("receive"):
                 inbox.receive(ledger)
                 inbox.note_gone(ledger)
-            announced = object_frame(run, inbox.found)
+            announced = object_frame(run, inbox.present_objects)
         run.cancellation.check()
         with new_objects(run, ledger, announced, least=self.least) as plan:
             if isinstance(plan, Refusal):
                 self._refuse(plan)
             deletes = self.acts_after_commit and run.definition.after_commit.empties_location
-            if deletes and (plan.objects or epochs_due(ledger.epochs())):
+            if deletes and (plan.objects or epochs_awaiting_after_commit(ledger.epochs())):
                 with run.step("try store"):
                     require_conditional_delete(run)
             report = self._epoch(plan)

@@ -92,7 +92,7 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
     # A run that lost the lock may have created the table with other columns, just after it was
     # dropped here.
     if (now := read_tables(spark, definition)) is None or now.pinned != pinned:
-        rows = definition.relations.shown("__rows")
+        rows = definition.relations.display_name("__rows")
         raise SourceError(
             f"{definition.name}: another run made or dropped {rows} while this one was to make "
             "it; nothing was ingested. Run again"
@@ -245,4 +245,4 @@ def _stored_objects(
             yield from map(stored, page)
     if inbox is not None:
         inbox.receive(ledger)
-        yield from map(stored, inbox.found)
+        yield from map(stored, inbox.present_objects)

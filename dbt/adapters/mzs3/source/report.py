@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.mzs3.text import bytes_text, counted, operation_command
+from dbt.adapters.mzs3.text import bytes_text, count_noun, operation_command
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,16 @@ class IngestReport:
 
     def line(self) -> str:
         """The line for the log: `lake.orders: COPY 1234 (3 new objects, 0 rejected) in 2.1s`."""
-        new = counted(self.objects, "new object")
+        new = count_noun(self.objects, "new object")
         skipped = f"{self.skipped} skipped, " if self.skipped else ""
         line = (
             f"{self.source}: COPY {self.rows} ({new}, {skipped}"
             f"{self.rejected} rejected) in {self.seconds:.1f}s"
         )
         if self.waiting_objects:
-            text = f"{counted(self.waiting_objects, 'object')} ({bytes_text(self.waiting_bytes)})"
+            text = (
+                f"{count_noun(self.waiting_objects, 'object')} ({bytes_text(self.waiting_bytes)})"
+            )
             verb = "waits" if self.waiting_objects == 1 else "wait"
             line += f"; {text} {verb}"
             more = self.waiting_runs

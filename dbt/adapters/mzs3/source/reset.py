@@ -18,8 +18,8 @@ from dbt.adapters.mzs3.source.run import locked_source
 from dbt.adapters.mzs3.source.tables import (
     PINNED_PROPERTY,
     TABLE_PROPERTY,
+    existing_relations,
     kind_of,
-    stored_relations,
 )
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_schema
 from dbt.adapters.mzs3.spark.tables import read_properties
@@ -40,7 +40,7 @@ def reset_source(
     views that name them, so some may stay until the next reset.
     """
     name, named = definition.name, definition.relations
-    relations = stored_relations(spark, definition)
+    relations = existing_relations(spark, definition)
     _require_own(spark, named, name)
     if definition.after_commit.empties_location and _has_rows(spark, relations):
         action = definition.after_commit.action
@@ -96,10 +96,10 @@ def _has_rows(spark: SparkSession, relations: SourceRelations) -> bool:
 def _require_own(spark: SparkSession, relations: SourceRelations, source: str) -> None:
     strangers = foreign_views(relations, read_views(spark, relations))
     if read_properties(spark, relations.rows, PINNED_PROPERTY) == {}:
-        strangers.append(relations.shown("__rows"))
+        strangers.append(relations.display_name("__rows"))
     ledger = relations.ledger
     if spark.catalog.tableExists(ledger) and not {*spark.table(ledger).columns} >= _LEDGER_HAS:
-        strangers.append(relations.shown("__ledger"))
+        strangers.append(relations.display_name("__ledger"))
     if strangers:
         raise SourceError(
             f"{source}: {', '.join(strangers)} was not made by this source; nothing is dropped. "

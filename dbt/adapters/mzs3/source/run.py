@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.lease import UNKNOWN, Cancellation, LockTable, Owner, SourceLock
 from dbt.adapters.mzs3.source.options import SourceDefinition
-from dbt.adapters.mzs3.source.tables import exists_in_spark, stored_relations
+from dbt.adapters.mzs3.source.tables import existing_relations, exists_in_spark
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.job import Tell
 from dbt.adapters.mzs3.spark.settings import settings
@@ -70,7 +70,7 @@ class SourceRun:
 
 
 @contextmanager
-def source_session(spark: SparkSession, source: str) -> Iterator[None]:
+def source_settings(spark: SparkSession, source: str) -> Iterator[None]:
     """Applies `OWN_SETTINGS` inside the block, and raises Spark's errors as SourceError."""
     try:
         with settings(spark, OWN_SETTINGS):
@@ -81,13 +81,13 @@ def source_session(spark: SparkSession, source: str) -> Iterator[None]:
 
 @contextmanager
 def locked_source(spark: SparkSession, definition: SourceDefinition) -> Iterator[SourceLock]:
-    """A `source_session` in which the source's lock is held. Raises SourceError if the source has
-    no table, or its tables are another source's."""
+    """`source_settings` with the source's lock held. Raises SourceError if the source has no
+    table, or its tables are another source's."""
     name = definition.name
-    with source_session(spark, name):
+    with source_settings(spark, name):
         if not exists_in_spark(spark, definition):
             raise SourceError(f"{name}: it was never ingested; there is nothing to change")
-        stored_relations(spark, definition)  # raises if the lock is another source's
+        existing_relations(spark, definition)  # raises if the lock is another source's
         with SourceLock(spark, definition.relations, name) as lock:
             yield lock
 
@@ -98,15 +98,15 @@ def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
     Raises SourceError if the relation with the lock's name is not a lock.
     """
     table = LockTable(spark, definition.relations)
-    with source_session(spark, definition.name):
-        stored_relations(spark, definition)  # raises for another source's lock
+    with source_settings(spark, definition.name):
+        existing_relations(spark, definition)  # raises for another source's lock
         holder = table.holder()
         if holder is None:
             return None
         if holder == UNKNOWN:
             raise SourceError(
-                f"{definition.name}: {definition.relations.shown('__lock')} is no lock that a run "
-                "has taken. Drop it, or give the source another schema or identifier"
+                f"{definition.name}: {definition.relations.display_name('__lock')} is no lock "
+                "that a run has taken. Drop it, or give the source another schema or identifier"
             )
         table.take_away(holder.token)
     return holder.owner

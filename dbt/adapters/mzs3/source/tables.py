@@ -79,7 +79,7 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
     source's, or if part of the state is lost.
     """
     source, relations = definition.name, definition.relations
-    rows = relations.shown("__rows")
+    rows = relations.display_name("__rows")
     properties = read_properties(spark, relations.rows, "")
     if properties is None:
         ledger = with_prefix(TABLE_PROPERTY, read_properties(spark, relations.ledger, "") or {})
@@ -111,15 +111,16 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
     has_ledger = spark.catalog.tableExists(relations.ledger)
     if not has_ledger and not rows_table(spark, stored).is_empty():
         raise SourceError(
-            f"{source}: {rows} holds rows, but {relations.shown('__ledger')}, which says what is "
-            f"committed, does not exist. Restore it, or start the source afresh with: {reset}"
+            f"{source}: {rows} holds rows, but {relations.display_name('__ledger')}, which says "
+            "what is committed, does not exist. Restore it, or start the source afresh with: "
+            f"{reset}"
         )
     return SourceTables(pinned, stored, has_ledger, has_owner=_SOURCE in of_table)
 
 
 def lost_rows_error(definition: SourceDefinition, suffix: str = "__ledger") -> SourceError:
     """The error of a source that has the relation with this suffix, but no table of rows."""
-    shown, rows = (definition.relations.shown(each) for each in (suffix, "__rows"))
+    shown, rows = (definition.relations.display_name(each) for each in (suffix, "__rows"))
     return SourceError(
         f"{definition.name}: {shown} exists, but {rows}, which holds the source's rows, does "
         f"not. If {shown} is not this source's, give the source another schema or "
@@ -127,7 +128,7 @@ def lost_rows_error(definition: SourceDefinition, suffix: str = "__ledger") -> S
     )
 
 
-def stored_relations(spark: SparkSession, definition: SourceDefinition) -> SourceRelations:
+def existing_relations(spark: SparkSession, definition: SourceDefinition) -> SourceRelations:
     """The source's relations, in the format of the existing tables, if there are any.
 
     Raises SourceError if they are another source's, so all work on a source begins with this call.
@@ -149,7 +150,7 @@ def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> Sou
     stored = named.stored_as(of_table.get(_FORMAT, PARQUET), *generations)
     owner = decode_property(of_table[_SOURCE]) if _SOURCE in of_table else definition.name
     if owner != definition.name:
-        rows = named.shown("__rows")
+        rows = named.display_name("__rows")
         raise SourceError(
             f"{definition.name}: {rows} is the table of the source {owner}, and one relation is "
             f"one source's. Give {definition.name} another schema or identifier. Or, if it is "
@@ -215,7 +216,7 @@ def _make_tables(
 ) -> SourceRelations:
     """Creates both tables; for a table with a generation also a view with its plain name."""
     named, file_format = definition.relations, pinned.file_format
-    relations = stored_relations(spark, definition)
+    relations = existing_relations(spark, definition)
     if relations.file_format != file_format:
         relations = named.stored_as(file_format)
     elif relations.has_transactions and read_properties(spark, named.rows, "") is None:
@@ -241,7 +242,7 @@ def _make_tables(
         _create_table(
             spark,
             f"CREATE TABLE IF NOT EXISTS {table} {ddl} TBLPROPERTIES {clause}",
-            f"{definition.name}: {relations.shown(suffix)}",
+            f"{definition.name}: {relations.display_name(suffix)}",
         )
         if relations.has_transactions:
             properties |= _of_table({_GENERATION: relations.generation})
@@ -252,7 +253,7 @@ def _make_tables(
                 f"TBLPROPERTIES {properties_sql('', properties)} AS SELECT * FROM {table}"
             )
             # Another run, which must have the lock now, may have created the view first.
-            relations = stored_relations(spark, definition)
+            relations = existing_relations(spark, definition)
     return relations
 
 
@@ -319,8 +320,8 @@ def require_ledger(spark: SparkSession, definition: SourceDefinition) -> None:
     relations = definition.relations
     if not spark.catalog.tableExists(relations.ledger):
         raise SourceError(
-            f"{definition.name}: {relations.shown('__ledger')} does not exist, so there is no "
-            "object to choose"
+            f"{definition.name}: {relations.display_name('__ledger')} does not exist, so there is "
+            "no object to choose"
         )
 
 

@@ -42,7 +42,7 @@ LOG_FILE = "spark.log"
 _MAX_BYTES = 10 * 1024 * 1024  # the limit of dbt's own log
 
 lock = threading.RLock()
-"""Callers hold this lock from `reuse_or_end` to `hold`."""
+"""Callers hold this lock from `reuse_or_end` to `mark_in_use`."""
 # The open sessions, by their ids.
 _in_use: WeakValueDictionary[int, SparkSession] = WeakValueDictionary()
 _started: _Started | None = None
@@ -80,7 +80,7 @@ def _our_spark() -> _Started | None:
     return _started if is_ours else None
 
 
-def hold(session: SparkSession) -> SparkSession:
+def mark_in_use(session: SparkSession) -> SparkSession:
     """Returns the session; its Spark is not replaced until it is released or garbage-collected."""
     _in_use[id(session)] = session
     return session
@@ -95,9 +95,9 @@ def reuse_or_end(given: Mapping[str, str], wanted: Mapping[str, str]) -> SparkSe
     """The running Spark of this process, if it has the wanted settings or they can be changed in a
     session; None if the caller should start a new one.
 
-    If settings differ, our Spark and its Java process are ended, unless a session is held. A host
-    program's Spark is not ended: it must have the profile's settings (`given`), but not those that
-    we add (in `wanted`). Raises SparkJobError with all settings that differ.
+    If settings differ, our Spark and its Java process are ended, unless a session is in use. The
+    Spark of a host program is not ended: it must have the profile's settings (`given`), but not
+    those that we add (in `wanted`). Raises SparkJobError with all settings that differ.
     """
     _end_leftovers()
     running = SparkSession._instantiatedSession

@@ -79,7 +79,7 @@ def isolated_session(
     SparkJobError like `get_or_create`, and if no worker has room for an executor.
     """
     with java.lock:
-        session = java.hold(get_or_create(parameters, folder).newSession())
+        session = java.mark_in_use(get_or_create(parameters, folder).newSession())
     try:
         return configure(session, parameters, executor_timeout)
     except BaseException:

@@ -38,7 +38,7 @@ from dbt.adapters.mzs3.submit.messages import (
     SessionSettings,
 )
 from dbt.adapters.mzs3.submit.options import KEY, SubmitOptions
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import count_noun
 
 T = TypeVar("T")
 
@@ -145,7 +145,7 @@ class Submission:
                 reason = CANCELLED
                 if not cancelled.is_set():
                     reason = (
-                        f"it did not end in {counted(timeout, 'second')}, {KEY}.timeout of the "
+                        f"it did not end in {count_noun(timeout, 'second')}, {KEY}.timeout of the "
                         "profile, its start included, and was ended; give it more time, or make "
                         "less of it at a time"
                     )

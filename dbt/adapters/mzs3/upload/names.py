@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.upload.folders import escape_folder
 
-_SUFFIXES = {stored.suffix for each in FORMATS.values() for stored in each.stored_as.values()}
+_SUFFIXES = {kind.suffix for each in FORMATS.values() for kind in each.file_types.values()}
 _ANY_SUFFIX = "|".join(map(re.escape, _SUFFIXES))
 _FILE = re.compile(rf"(?:[^/]+=[^/]*/)*part-\d{{4,}}-(?P<number>\d{{4,}})(?:{_ANY_SUFFIX})")
 

@@ -136,7 +136,7 @@ class _Writer:
 
     def _begin(self, part: int, folder: str, number: int) -> _NumberedFile:
         self._close()
-        suffix, content_type = self._spec.format.stored
+        suffix, content_type = self._spec.format.file_type
         name = self._spec.single_file or f"part-{part:04d}-{number:04d}{suffix}"
         upload = FileUpload(self._uploader, self._spec.location.key(folder + name), content_type)
         self._open = _NumberedFile(part, number, folder, upload, self._files.open(upload))

@@ -115,9 +115,9 @@ EXPORTS: dict[str, tuple[str, dict[str, Any]]] = {
     "a single file": ("all.csv", {"single_file": "all.csv"}),
 }
 for name, each in FORMATS.items():
-    for compression, stored in each.stored_as.items():
+    for compression, file_type in each.file_types.items():
         EXPORTS[f"{name} {compression}"] = (
-            f"c=__HIVE_DEFAULT_PARTITION__/part-{{:04d}}-0001{stored.suffix}",
+            f"c=__HIVE_DEFAULT_PARTITION__/part-{{:04d}}-0001{file_type.suffix}",
             {"format": name, "compression": compression, "partition_by": ["c"]},
         )
 

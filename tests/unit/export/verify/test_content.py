@@ -47,7 +47,7 @@ def content(stored, name="part-0000-0001.csv", s3=None, **options):
 
 
 def of_format(file_format, breaks=()):
-    name = f"country=NZ/part-0000-0001{file_format.stored.suffix}"
+    name = f"country=NZ/part-0000-0001{file_format.file_type.suffix}"
     s3 = ReadableS3()
     [stored] = files(file_format, [ROWS])
     s3.objects[PREFIX + name] = stored

@@ -81,5 +81,5 @@ def test_its_options_are_its_fields(name: str) -> None:
 
 
 def test_names_of_files_tell_formats_apart() -> None:
-    suffixes = [{stored.suffix for stored in each.stored_as.values()} for each in FORMATS.values()]
+    suffixes = [{kind.suffix for kind in each.file_types.values()} for each in FORMATS.values()]
     assert sum(map(len, suffixes)) == len(set().union(*suffixes))

@@ -44,7 +44,7 @@ def test_objects_are_looked_up_and_messages_deleted_when_the_run_says_so(post: P
         inbox.receive()
         inbox.receive()
         assert post.left == (0, 25)
-        found = {one.key: one for one in inbox.found}
+        found = {one.key: one for one in inbox.present_objects}
         assert set(found) == {f"orders/a+b {n}.csv" for n in range(25)}
         head = post.s3.head_object(Bucket="acme-raw", Key="orders/a+b 7.csv")
         one = found["orders/a+b 7.csv"]
@@ -62,8 +62,8 @@ def test_what_no_message_told_of_can_be_looked_at_too(post: Post) -> None:
     with post.open() as inbox:
         inbox.receive()
         inbox.add(["orders/a.csv", "orders/b.csv", "orders/gone.csv"])
-        assert names(inbox.found) == ["a.csv", "b.csv"]
-        assert names(inbox.gone) == ["gone.csv"]
+        assert names(inbox.present_objects) == ["a.csv", "b.csv"]
+        assert names(inbox.events_without_object) == ["gone.csv"]
         inbox.acknowledge()
     assert post.left == (0, 0)
 
@@ -78,7 +78,7 @@ def test_what_is_not_acknowledged_goes_back_at_once(post: Post) -> None:
     assert post.left == (1, 0)
     with post.open() as inbox:
         inbox.receive()
-        assert names(inbox.found) == ["a.csv"]
+        assert names(inbox.present_objects) == ["a.csv"]
 
 
 def test_doubled_reordered_and_wrapped_events_are_one_object(post: Post) -> None:
@@ -91,7 +91,7 @@ def test_doubled_reordered_and_wrapped_events_are_one_object(post: Post) -> None
     )
     with post.open() as inbox:
         inbox.receive()
-        assert (names(inbox.found), inbox.gone) == (["a.csv"], [])
+        assert (names(inbox.present_objects), inbox.events_without_object) == (["a.csv"], [])
 
 
 def test_removed_objects_and_those_that_are_gone_are_told_apart(post: Post) -> None:
@@ -103,9 +103,9 @@ def test_removed_objects_and_those_that_are_gone_are_told_apart(post: Post) -> N
     )
     with post.open() as inbox:
         inbox.receive()
-        assert inbox.found == []
-        assert names(inbox.gone) == ["gone.csv", "removed.csv"]
-        kinds = {event.key: event.kind for event in inbox.gone}
+        assert inbox.present_objects == []
+        assert names(inbox.events_without_object) == ["gone.csv", "removed.csv"]
+        kinds = {event.key: event.kind for event in inbox.events_without_object}
         assert kinds == {"orders/gone.csv": Kind.CREATED, "orders/removed.csv": Kind.REMOVED}
         inbox.acknowledge()
     assert post.left == (0, 0)
@@ -144,7 +144,7 @@ def test_markers_of_folders_and_records_of_exports_are_no_objects(post: Post) ->
         post.send(message(record(f"orders/{name}")))
     with post.open() as inbox:
         inbox.receive()
-        assert (inbox.found, inbox.gone) == ([], [])
+        assert (inbox.present_objects, inbox.events_without_object) == ([], [])
         inbox.acknowledge()
     assert (post.left, post.warned) == ((0, 0), [])
 
@@ -314,7 +314,7 @@ def test_a_key_that_no_object_can_have_is_left_in_the_queue_and_stops_nothing(po
     post.send(message(record("orders/a.csv")), message(record(f"orders/{'x' * 1020}.csv")))
     with post.open() as inbox:
         inbox.receive()
-        assert (names(inbox.found), inbox.gone) == (["a.csv"], [])
+        assert (names(inbox.present_objects), inbox.events_without_object) == (["a.csv"], [])
         inbox.acknowledge()
     assert post.left == (1, 0)
     assert "1 that are no S3 events" in post.warned[0]
@@ -325,4 +325,4 @@ def test_a_removal_that_comes_late_does_not_hide_an_object_that_is_there(post: P
     post.send(message(record("orders/a.csv", "ObjectRemoved:Delete", sequencer="2")))
     with post.open() as inbox:
         inbox.receive()
-        assert (names(inbox.found), inbox.gone) == (["a.csv"], [])
+        assert (names(inbox.present_objects), inbox.events_without_object) == (["a.csv"], [])

@@ -34,7 +34,7 @@ def test_what_is_not_this_sources_is_left_for_others_with_a_count(post: Post) ->
     )
     with post.open(pattern="*.csv") as inbox:
         inbox.receive()
-        assert names(inbox.found) == ["a.csv"]
+        assert names(inbox.present_objects) == ["a.csv"]
         assert post.left == (8, 1)  # others may have them at once
         inbox.acknowledge()
     assert post.left == (8, 0)
@@ -55,7 +55,7 @@ def test_a_run_takes_a_bounded_number(post: Post, monkeypatch: pytest.MonkeyPatc
     with post.open() as inbox:
         inbox.receive()
         inbox.acknowledge()
-        assert len(inbox.found) == 20
+        assert len(inbox.present_objects) == 20
     assert post.left == (5, 0)
     assert post.warned == [
         "lake.orders: this run takes 20 of its own messages from the queue events, beside 0 that "
@@ -74,7 +74,7 @@ def test_messages_of_others_do_not_count_towards_those_of_a_run(
         post.send(message(record(f"orders/{number}.csv")))
     with post.open() as inbox:
         inbox.receive()
-        assert len(inbox.found) == 20
+        assert len(inbox.present_objects) == 20
         assert post.left == (55, 20)  # what others have on the queue is theirs again already
         inbox.acknowledge()
     assert post.left == (55, 0)
@@ -95,7 +95,7 @@ def test_a_run_ends_among_messages_of_others(post: Post, monkeypatch: pytest.Mon
     post.send(message(record("orders/last.csv")))
     with post.open() as inbox:
         inbox.receive()
-        assert names(inbox.found) == ["first.csv"]
+        assert names(inbox.present_objects) == ["first.csv"]
         inbox.acknowledge()
     assert post.left == (51, 0)
     # One cause, told once. To run again may not help, so that is no advice.
@@ -136,7 +136,7 @@ def test_a_message_that_comes_again_and_again_ends_a_run_too(
         receive = inbox._queue.receive
         inbox._queue.receive = lambda **_: receive(wait_s=0, visibility_s=0)
         inbox.receive()
-        assert names(inbox.found) == ["a.csv"]
+        assert names(inbox.present_objects) == ["a.csv"]
         inbox.acknowledge()
     assert post.left == (1, 0)
     assert "no more after 5 messages that are others' or came again" in post.warned[0]
@@ -154,5 +154,5 @@ def test_objects_that_messages_of_others_name_do_not_count_either(
     post.send(message(record("orders/a.csv")))
     with post.open() as inbox:
         inbox.receive()
-        assert names(inbox.found) == ["a.csv"]
-        assert len(inbox.gone) == 10
+        assert names(inbox.present_objects) == ["a.csv"]
+        assert len(inbox.events_without_object) == 10

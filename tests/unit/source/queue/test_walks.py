@@ -101,8 +101,8 @@ def require_taken(client: Client) -> None:
     """The source takes what was announced, and no message stays."""
     warned: list[str] = []
     with received(warned) as inbox:
-        assert [one.key for one in inbox.found] == ["orders/a b+c.csv"]
-        assert [event.key for event in inbox.gone] == ["orders/gone.csv"]
+        assert [one.key for one in inbox.present_objects] == ["orders/a b+c.csv"]
+        assert [event.key for event in inbox.events_without_object] == ["orders/gone.csv"]
         inbox.acknowledge()
     assert (left(client, "orders-events"), warned) == (0, [])
 

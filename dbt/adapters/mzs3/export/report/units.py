@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timezone
 
-from dbt.adapters.mzs3.text import bytes_text, count_text, grouped, largest_units
+from dbt.adapters.mzs3.text import bytes_text, count_text, count_with_commas, largest_units
 
 NBSP = "\u00a0"
 MISSING = "\N{EN DASH}"
@@ -63,4 +63,4 @@ def format_time(moment: datetime) -> str:
 
 def plural(count: int, noun: str) -> str:
     """`1 export`, `2,000 exports`."""
-    return grouped(count, noun).replace(" ", NBSP)
+    return count_with_commas(count, noun).replace(" ", NBSP)

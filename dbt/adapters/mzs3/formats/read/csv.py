@@ -28,7 +28,7 @@ from dbt.adapters.mzs3.formats.read.object_error import (
 )
 from dbt.adapters.mzs3.formats.read.records import Cut, MalformedRecord, cut_records, first_record
 from dbt.adapters.mzs3.formats.read.text import TextDecoder, TextFormat
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import count_noun
 from dbt.adapters.mzs3.types.table import arrow_type
 
 # pyarrow's reader changes decimals that are out of range, accepts an hour without minutes in a
@@ -206,7 +206,7 @@ class CsvDecoder(TextDecoder):
             names = {i: c.name for i, c in zip(layout.fields, self.columns, strict=True)}
             return names.get(malformed.number - 1), str(malformed)
         if len(fields) != layout.width:
-            return None, f"expected {counted(layout.width, 'column')}, got {len(fields)}"
+            return None, f"expected {count_noun(layout.width, 'column')}, got {len(fields)}"
         # `first_record` accepts the record: pyarrow's reader and ours disagree.
         return None, "the record could not be read"
 

@@ -139,7 +139,7 @@ class Format(Protocol):
     """A file format with its options; it is sent to the workers."""
 
     @property
-    def stored(self) -> StoredAs:
+    def file_type(self) -> FileType:
         """The suffix of files' names, and the media type of their objects."""
 
     @abstractmethod
@@ -152,7 +152,7 @@ class Format(Protocol):
         """
 
 
-class StoredAs(NamedTuple):
+class FileType(NamedTuple):
     """The suffix of files' names, such as `.csv`, and the media type of their objects."""
 
     suffix: str
@@ -170,7 +170,7 @@ class ExportFormat(Format):
     """The value of the option `format`."""
     title: ClassVar[str]
     """The format's name for people."""
-    stored_as: ClassVar[Mapping[str, StoredAs]]
+    file_types: ClassVar[Mapping[str, FileType]]
     """The suffix and media type by the value of `compression`; the default comes first."""
     reading_options: ClassVar[tuple[str, ...]] = ()
     """The options of this format alone that a reader needs."""
@@ -179,14 +179,14 @@ class ExportFormat(Format):
     """Each format declares the choices and the default."""
 
     @property
-    def stored(self) -> StoredAs:
+    def file_type(self) -> FileType:
         """The suffix of files' names, and the media type of their objects."""
-        return self.stored_as[self.compression]
+        return self.file_types[self.compression]
 
     def of_file(self, name: str) -> ExportFormat:
         """The format with the compression that the suffix of a file's name stands for, if any."""
-        for compression, stored in self.stored_as.items():
-            if name.endswith(stored.suffix):
+        for compression, file_type in self.file_types.items():
+            if name.endswith(file_type.suffix):
                 return replace(self, compression=compression)
         return self
 

@@ -27,13 +27,13 @@ from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.write.csv.scalars import interval_text, require_utf8, utf8_text
 from dbt.adapters.mzs3.formats.write.format import (
     ExportFormat,
+    FileType,
     FileWriter,
     LogicalType,
     OpenFile,
     RowBlock,
     Sink,
     SinkFile,
-    StoredAs,
 )
 from dbt.adapters.mzs3.options.option import option
 from dbt.adapters.mzs3.options.values import choice
@@ -68,12 +68,12 @@ class ParquetFormat(ExportFormat):
 
     name = "parquet"
     title = "Parquet"
-    stored_as = dict.fromkeys(
+    file_types = dict.fromkeys(
         ("snappy", "none", "gzip", "zstd", "lz4"),
-        StoredAs(".parquet", "application/vnd.apache.parquet"),
+        FileType(".parquet", "application/vnd.apache.parquet"),
     )
 
-    compression: str = option(choice(tuple(stored_as)), "snappy", after="format")
+    compression: str = option(choice(tuple(file_types)), "snappy", after="format")
 
     def column_problems(
         self, names: Sequence[str], parts: Iterable[tuple[str, str]]

@@ -50,7 +50,7 @@ class BatchFormat:
     layout: BatchLayout
     names: tuple[str, ...]
 
-    stored = ParquetFormat.stored_as["none"]
+    file_type = ParquetFormat.file_types["none"]
 
     def writer(self, _: pa.Schema, __: Sequence[LogicalType], max_file_size: int) -> FileWriter:
         """A writer for rows of `t`, `d` and the columns.

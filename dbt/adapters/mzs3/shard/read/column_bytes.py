@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.frames import observed
 from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently
 from dbt.adapters.mzs3.store.store import ListedObject
-from dbt.adapters.mzs3.text import bytes_text, counted
+from dbt.adapters.mzs3.text import bytes_text, count_noun
 
 # In brackets, to differ from a column called `messages`.
 _NO_COLUMNS = {MESSAGES: "(messages)", OTHERS: "(others)"}
@@ -49,16 +49,16 @@ class ColumnBytes:
         by_size = sorted(self.bytes.items(), key=lambda item: -item[1])
         shown = [f"{name} {bytes_text(size)}" for name, size in by_size[:_LISTED]]
         if others := [size for _, size in by_size[_LISTED:]]:
-            shown.append(f"{counted(len(others), 'other')} {bytes_text(sum(others))}")
+            shown.append(f"{count_noun(len(others), 'other')} {bytes_text(sum(others))}")
         return ", ".join(shown)
 
     @property
     def text(self) -> str:
         """A description of what was fetched."""
         total = bytes_text(sum(self.bytes.values()))
-        text = f"fetched {total} of {counted(self.files, 'file')}"
+        text = f"fetched {total} of {count_noun(self.files, 'file')}"
         if self.skipped:
-            text += f", without {self.skipped} of {counted(self.groups, 'row group')}"
+            text += f", without {self.skipped} of {count_noun(self.groups, 'row group')}"
         return f"{text}: {self.listed}" if self.bytes else text
 
 

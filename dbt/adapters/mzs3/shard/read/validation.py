@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.shard.read.rows import ShardLocation, in_tasks
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.run_table import RunTable
-from dbt.adapters.mzs3.text import grouped, moment_text
+from dbt.adapters.mzs3.text import count_with_commas, moment_text
 
 TABLE = "mzs3_shard_validations"
 _MOST_SHOWN = 10
@@ -63,14 +63,15 @@ class Validation:
             return "no values were compared, as no file that was read has them in both encodings"
         both = sum(bool(batch.compared) for batch in self.batches)
         return (
-            f"{grouped(self.compared, 'value')} were compared, in {both} of {len(self.batches)} "
-            "batches, and are the same in both encodings"
+            f"{count_with_commas(self.compared, 'value')} were compared, in {both} of "
+            f"{len(self.batches)} batches, and are the same in both encodings"
         )
 
     def lines(self) -> Iterator[str]:
         """A line for each batch."""
         for batch in self.batches:
-            found = f"{grouped(batch.compared, 'value')} compared, {batch.differences:,} differ"
+            compared = count_with_commas(batch.compared, "value")
+            found = f"{compared} compared, {batch.differences:,} differ"
             more = f": {batch.differing}" if batch.differing else ""
             yield f"batch {moment_text(batch.batch)}, {batch.encoding}: {found}{more}"
 
@@ -87,9 +88,9 @@ class Validation:
             listed += f"\n  - and {len(differing) - _MOST_SHOWN} more batches"
         raise ShardError(
             f"the two encodings of {self.location} differ in {self.differences:,} of "
-            f"{grouped(self.compared, 'value')}:{listed}\nOne of the two is wrong: if the objects "
-            "are what was written, report it with the versions of dbt-mzs3 and pyarrow; without "
-            "`validate`, structured columns are read"
+            f"{count_with_commas(self.compared, 'value')}:{listed}\nOne of the two is wrong: if "
+            "the objects are what was written, report it with the versions of dbt-mzs3 and "
+            "pyarrow; without `validate`, structured columns are read"
         )
 
 

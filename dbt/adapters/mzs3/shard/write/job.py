@@ -37,7 +37,7 @@ from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.opened import open_store
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import count_noun
 from dbt.adapters.mzs3.upload.destination import resolve_location
 
 # Several attempts, as each concurrent compaction changes the state twice.
@@ -127,7 +127,7 @@ def _write_once(run: ShardRun, *, warns: bool) -> Committed:
         _warn(
             run,
             "the run was cancelled too late: its batch is part of the shard, and stays: "
-            f"{counted(changed, 'change')}, {counted(len(batch.files), 'file')}{again}",
+            f"{count_noun(changed, 'change')}, {count_noun(len(batch.files), 'file')}{again}",
         )
     return Committed(changed, store.prefix.uri, store.uri, len(batch.files), batch.bytes, moment)
 

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS, Phase, State
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.listing.reconcile import (
+    COMMIT_COLUMNS,
     NOTE,
     REFUSE,
     TAKE,
-    TAKEN_COLUMNS,
     reconcile,
     waiting_notes,
 )
@@ -53,7 +53,7 @@ _TOOK = (
 )
 
 _PLAN_COLUMNS = (*OBJECT_COLUMNS, "hides")
-_NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *TAKEN_COLUMNS)
+_NOTE_COLUMNS = (*OBJECT_COLUMNS, "state", "error", *COMMIT_COLUMNS)
 _IS_NEW = f"action = '{TAKE}'"
 _REFUSED = f"CASE WHEN action = '{REFUSE}' THEN struct(object, previous, etag) END"
 _TOTALS = (

@@ -27,7 +27,7 @@ TAKE = "take"
 NOTE = "note"
 REFUSE = "refuse"
 
-TAKEN_COLUMNS = {"rows": "bigint", "rejects": "bigint", "at": "timestamp"}
+COMMIT_COLUMNS = {"rows": "bigint", "rejects": "bigint", "at": "timestamp"}
 """The columns of a commit that a note repeats if its object stays fetched, with their types."""
 
 # The facts that decide the action of an object.
@@ -55,7 +55,7 @@ def reconcile(
     - `previous`: the ETag of the version whose rows are visible.
     """
     decisions = _as_columns(_decisions(mode, complete=complete))
-    known_objects = with_facts(_joined(candidates, objects), complete=complete)
+    known_objects = with_object_facts(_joined(candidates, objects), complete=complete)
     return known_objects.selectExpr(*decisions).where("action IS NOT NULL")
 
 
@@ -83,7 +83,7 @@ def _joined(candidates: DataFrame, objects: DataFrame) -> DataFrame:
     )
 
 
-def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
+def with_object_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
     """Adds the columns of `_facts`, from which the run decides about each object.
 
     `objects` has `found`, whether S3 has the object; `now`, a struct of its etag, size and
@@ -95,7 +95,7 @@ def with_facts(objects: DataFrame, *, complete: bool) -> DataFrame:
 
 
 def _facts(*, complete: bool) -> dict[str, str]:
-    """The expressions of the columns that `with_facts` adds."""
+    """The expressions of the columns that `with_object_facts` adds."""
     last, first = ("decision", "latest") if complete else ("latest", "decision")
     # Texts, as the driver takes longer to build expressions call by call than to run them.
     return {
@@ -125,7 +125,7 @@ def _facts(*, complete: bool) -> dict[str, str]:
             WHEN NOT found AND NOT visible THEN '{State.REMOVED}' ELSE '{State.FETCHED}' END""",
         **{
             name: f"CASE WHEN state = '{State.FETCHED}' THEN fetched.`{name}` END"
-            for name in TAKEN_COLUMNS
+            for name in COMMIT_COLUMNS
         },
     }
 
@@ -136,7 +136,7 @@ def _decisions(mode: OnOverwrite, *, complete: bool) -> Mapping[str, str]:
     refused = "overwritten" if mode is OnOverwrite.FAIL else "false"
     replaced = "true" if mode is OnOverwrite.REPLACE else "false"
     return {
-        **{name: f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)},
+        **{name: f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *COMMIT_COLUMNS)},
         "action": f"""CASE
             WHEN NOT wanted THEN {settles if complete else "NULL"}
             WHEN settled THEN {settles} WHEN retried THEN '{TAKE}'
@@ -164,7 +164,7 @@ def _as_columns(expressions: Mapping[str, str]) -> list[str]:
 
 def waiting_notes(taken: DataFrame) -> DataFrame:
     """Notes that objects to take are waiting, except where the ledger already has that."""
-    nothing = {"error": "string", **TAKEN_COLUMNS}
+    nothing = {"error": "string", **COMMIT_COLUMNS}
     return taken.where("NOT recorded").selectExpr(
         *OBJECT_COLUMNS,
         "waits_as AS state",

@@ -19,10 +19,10 @@ from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.executor.pattern import Pattern
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.run import locked_source
-from dbt.adapters.mzs3.source.tables import require_ledger, stored_relations
+from dbt.adapters.mzs3.source.tables import existing_relations, require_ledger
 from dbt.adapters.mzs3.spark.frames import first_row, persisted
 from dbt.adapters.mzs3.store.location import SCHEMES, S3Location
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import count_noun
 
 _MAX_SHOWN = 10
 
@@ -67,7 +67,7 @@ class ActionResult:
             ObjectAction.SKIP: "skipped",
             ObjectAction.RETRACT: f"retracted, {self.rows} rows taken out",
         }
-        return f"{self.source}: {counted(self.objects, 'object')} {done[self.action]}"
+        return f"{self.source}: {count_noun(self.objects, 'object')} {done[self.action]}"
 
 
 def act(
@@ -85,7 +85,7 @@ def act(
     name = definition.name
     with locked_source(spark, definition) as lock:
         require_ledger(spark, definition)
-        ledger = Ledger(spark, stored_relations(spark, definition), lock)
+        ledger = Ledger(spark, existing_relations(spark, definition), lock)
         for dead in unfinished_epochs(ledger.epochs()):
             ledger.write_void(dead)
         objects = ledger.objects().where(F.col("object").isNotNull())

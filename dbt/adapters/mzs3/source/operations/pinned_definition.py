@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.pinning import purify_now
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, sql_name
 from dbt.adapters.mzs3.source.queue.inbox import open_inbox
-from dbt.adapters.mzs3.source.run import SourceRun, source_session
+from dbt.adapters.mzs3.source.run import SourceRun, source_settings
 from dbt.adapters.mzs3.source.tables import lost_rows_error, read_tables
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
@@ -120,7 +120,7 @@ def read_purified(
 ) -> Purified:
     """The purified definition; changes no relation or message. Raises an Mzs3Error."""
     ledger = None
-    with source_session(spark, definition.name):
+    with source_settings(spark, definition.name):
         tables = read_tables(spark, definition)
         if tables is not None and tables.has_ledger:
             ledger = Ledger(spark, tables.relations)
@@ -131,7 +131,7 @@ def read_purified(
             return Purified(definition, tables.pinned, True, differences)
     run = SourceRun(spark, definition, connection)
     try:
-        with source_session(spark, definition.name), open_inbox(run) as inbox:
+        with source_settings(spark, definition.name), open_inbox(run) as inbox:
             pinned = purify_now(run, inbox, ledger)
     except S3Error as exc:
         raise SourceError(f"{definition.name}: {exc}") from exc

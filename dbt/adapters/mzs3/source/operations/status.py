@@ -14,8 +14,8 @@ from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.listing.plan import run_limits
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.report import objects_hint
-from dbt.adapters.mzs3.source.run import source_session
-from dbt.adapters.mzs3.source.tables import stored_relations
+from dbt.adapters.mzs3.source.run import source_settings
+from dbt.adapters.mzs3.source.tables import existing_relations
 from dbt.adapters.mzs3.spark.frames import first_row
 from dbt.adapters.mzs3.text import bytes_text, largest_units
 
@@ -90,10 +90,10 @@ class SourceStatus:
 def read_status(spark: SparkSession, definition: SourceDefinition) -> SourceStatus:
     """The source's status now; takes no lock and writes nothing. Raises SourceError."""
     name, relations = definition.name, definition.relations
-    with source_session(spark, name):
+    with source_settings(spark, name):
         if not spark.catalog.tableExists(relations.ledger):
             return SourceStatus(name, NEVER)
-        ledger = Ledger(spark, stored_relations(spark, definition))
+        ledger = Ledger(spark, existing_relations(spark, definition))
         epochs = ledger.epochs()
         summary = first_row(ledger.objects().selectExpr(*_TOTALS).selectExpr(*_SUMMARY))
         committed = committed_epochs(ledger, epochs)

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.listing.reconcile import TAKEN_COLUMNS, with_facts
+from dbt.adapters.mzs3.source.listing.reconcile import COMMIT_COLUMNS, with_object_facts
 from dbt.adapters.mzs3.source.queue.messages import (
     Kind,
     ObjectEvent,
@@ -42,7 +42,7 @@ from dbt.adapters.mzs3.store.failures import (
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.store.store import ListedObject, Store
-from dbt.adapters.mzs3.text import counted
+from dbt.adapters.mzs3.text import count_noun
 
 MAX_MESSAGES = 10_000
 """The most messages of its source that one run receives; the next run receives the rest."""
@@ -62,11 +62,12 @@ _AT_A_TIME = 64
 class Inbox:
     """The messages of a source's queue, which the first call of `receive` receives.
 
-    `found` are the objects that S3 has under the announced keys, whatever the events say; `gone`
-    are the events of keys without an object. `empty`: the queue had no message; `only_tests`: each
-    message was S3's test event of the bucket. A thread extends the visibility timeout from the
-    first message on, until the messages are acknowledged or the inbox is closed. Raises S3Error if
-    the queue can't be read; other failures of the queue are logged, and lose nothing.
+    `present_objects` are those that S3 has under the announced keys, whatever the events say;
+    `events_without_object` are those of keys without an object. `empty`: the queue had no message;
+    `only_tests`: each message was S3's test event of the bucket. A thread extends the visibility
+    timeout from the first message on, until the messages are acknowledged or the inbox is closed.
+    Raises S3Error if the queue can't be read; other failures of the queue are logged, and lose
+    nothing.
     """
 
     def __init__(self, run: SourceRun, queue: Queue) -> None:
@@ -84,8 +85,8 @@ class Inbox:
         self.queue_name = queue.name
         self.empty = True
         self.only_tests = False
-        self.found: list[ListedObject] = []
-        self.gone: list[ObjectEvent] = []
+        self.present_objects: list[ListedObject] = []
+        self.events_without_object: list[ObjectEvent] = []
 
     def close(self) -> None:
         """Returns the messages that were not deleted to the queue."""
@@ -120,26 +121,29 @@ class Inbox:
         # The event of a removal may arrive long after the object was created again.
         for key, listed in look_up(self._run, newest):
             if listed is None:
-                self.gone.append(newest[key])
+                self.events_without_object.append(newest[key])
             # A folder's marker does not count as an object, as in a listing.
             elif not (key.endswith("/") and listed.size == 0):
-                self.found.append(listed)
+                self.present_objects.append(listed)
 
     def add(self, keys: Iterable[str]) -> None:
         """Looks up these keys in S3 too, although no message announced them.
 
         A key that no longer belongs to the source counts as gone.
         """
-        looked_up = {*(each.key for each in self.found), *(event.key for event in self.gone)}
+        looked_up = {
+            *(each.key for each in self.present_objects),
+            *(event.key for event in self.events_without_object),
+        }
         others = [key for key in keys if key not in looked_up]
         gone = sorted(key for key in others if not self._scope.has(key))
         for key, listed in look_up(self._run, filter(self._scope.has, others)):
             if listed is None:
                 gone.append(key)
             else:
-                self.found.append(listed)
+                self.present_objects.append(listed)
         bucket = self._run.definition.location.bucket
-        self.gone += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
+        self.events_without_object += [ObjectEvent(Kind.CREATED, bucket, key) for key in gone]
 
     def note_gone(self, ledger: Ledger) -> None:
         """Writes a note to the ledger for each object that is gone, with the reason.
@@ -148,12 +152,13 @@ class Inbox:
         failed, or were announced as created. Logs how many removed objects the ledger does not
         have. Can be repeated: nothing is noted twice.
         """
-        if not self.gone:
+        events = self.events_without_object
+        if not events:
             return
         columns = {
-            "object": [self._run.definition.location.uri_of(event.key) for event in self.gone],
-            "announced": [event.kind is Kind.CREATED for event in self.gone],
-            "text": list(map(_reason, self.gone)),
+            "object": [self._run.definition.location.uri_of(event.key) for event in events],
+            "announced": [event.kind is Kind.CREATED for event in events],
+            "text": list(map(_reason, events)),
         }
         announced = self._run.spark.createDataFrame(pa.table(columns))
         with persisted(_notes(announced, ledger)) as notes:
@@ -245,7 +250,7 @@ class Inbox:
         errors = _errors_of(partial(self._queue.hide, seconds=0), handles) if handles else []
         if errors:
             self._run.warn(
-                f"{self._source}: {counted(len(errors), 'message')} could not be given back to "
+                f"{self._source}: {count_noun(len(errors), 'message')} could not be given back to "
                 f"the queue {self.queue_name} at once ({errors[-1]}). They come back by "
                 f"themselves within {VISIBILITY_S} s"
             )
@@ -280,7 +285,9 @@ class Inbox:
         return errors
 
     def _of_queue(self, errors: Sequence[str]) -> str:
-        return f"{self._source}: {counted(len(errors), 'message')} of the queue {self.queue_name}"
+        return (
+            f"{self._source}: {count_noun(len(errors), 'message')} of the queue {self.queue_name}"
+        )
 
 
 def open_inbox(run: SourceRun) -> AbstractContextManager[Inbox | None]:
@@ -370,8 +377,8 @@ def _notes(announced: DataFrame, ledger: Ledger) -> DataFrame:
         "CAST(NULL AS struct<etag: string, size: bigint, last_modified: timestamp>) AS now",
         "k.* EXCEPT (object)",
     )
-    return with_facts(gone, complete=True).selectExpr(
-        *(f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *TAKEN_COLUMNS)),
+    return with_object_facts(gone, complete=True).selectExpr(
+        *(f"`{name}`" for name in (*OBJECT_COLUMNS, "state", *COMMIT_COLUMNS)),
         "text AS error",
         "visible AND NOT coalesce(decision.error = text, false) OR is_open "
         "OR (unknown AND announced) AS is_new",

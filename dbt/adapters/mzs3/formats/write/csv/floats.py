@@ -29,9 +29,10 @@ class FloatFormat:
     # apart than neighbouring numbers. So at most one of them is as near as a midpoint, and Arrow
     # would have written it. The last count distinguishes any two numbers.
     decimals: tuple[int, ...]
-    same_below: int  # Arrow and PostgreSQL are positional from 1e-4 to below 10 ** this
+    same_notation_below: int  # Arrow and PostgreSQL are positional from 1e-4 to below 10 ** this
     scientific_from: int  # PostgreSQL writes exponents from 10 ** this on
-    rewritten: tuple[int, ...]  # decimal exponents at which only one of the two is positional
+    # Decimal exponents at which only one of the two is positional.
+    rewritten_exponents: tuple[int, ...]
 
 
 FLOATS = {
@@ -99,7 +100,7 @@ def float_text(values: pa.Array) -> pa.Array:
     layout = FLOATS[values.type]
     text = pc.cast(values, pa.large_string())
     magnitude = pc.abs(values)
-    is_same = pc.or_(_between(magnitude, -4, layout.same_below), pc.equal(magnitude, 0))
+    is_same = pc.or_(_between(magnitude, -4, layout.same_notation_below), pc.equal(magnitude, 0))
     if pc.all(is_same, min_count=0).as_py():
         return text
     differs = pc.fill_null(pc.invert(is_same), False)
@@ -113,7 +114,7 @@ def _rewritten(values: pa.Array, text: pa.Array, layout: FloatFormat) -> pa.Arra
     magnitude = pc.abs(values)
     # Pads exponents of one digit: the sign, a zero, the digit.
     result = pc.replace_substring_regex(text, r"e([+-])(\d)$", r"e\10\2")
-    for exponent in layout.rewritten:
+    for exponent in layout.rewritten_exponents:
         mask = _between(magnitude, exponent, exponent + 1)
         if pc.any(mask).as_py():
             if 0 <= exponent < layout.scientific_from:

@@ -31,11 +31,11 @@ from dbt.adapters.mzs3.formats.write.csv.values import formatter_of
 from dbt.adapters.mzs3.formats.write.format import (
     PLAIN,
     ExportFormat,
+    FileType,
     FileWriter,
     LogicalType,
     OpenFile,
     Sink,
-    StoredAs,
 )
 from dbt.adapters.mzs3.options.option import group, option
 from dbt.adapters.mzs3.options.values import choice, flag, names_or_all
@@ -54,14 +54,14 @@ class CsvFormat(ExportFormat):
 
     name = "csv"
     title = "CSV"
-    stored_as: ClassVar[Mapping[str, StoredAs]] = {
-        "none": StoredAs(".csv", "text/csv; charset=utf-8"),
-        "gzip": StoredAs(".csv.gz", "application/gzip"),
-        "zstd": StoredAs(".csv.zst", "application/zstd"),
+    file_types: ClassVar[Mapping[str, FileType]] = {
+        "none": FileType(".csv", "text/csv; charset=utf-8"),
+        "gzip": FileType(".csv.gz", "application/gzip"),
+        "zstd": FileType(".csv.zst", "application/zstd"),
     }
     reading_options = ("header", "delimiter", "quote", "escape", "null")
 
-    compression: str = option(choice(tuple(stored_as)), "none", after="format")
+    compression: str = option(choice(tuple(file_types)), "none", after="format")
     header: bool = option(flag, False)
     """A header line in every file."""
     dialect: CsvDialect = group(CsvDialect)

@@ -9,9 +9,9 @@ import pytest
 from dbt_common.events.event_manager_client import get_event_manager
 from dbt_common.helper_types import WarnErrorOptionsV2
 
+from dbt.adapters.mzs3.dbt_log import Warnings, warnings_of
 from dbt.adapters.mzs3.errors import Mzs3Error, SourceError
 from dbt.adapters.mzs3.events import CopyEvent, copy_warning
-from dbt.adapters.mzs3.logged import Warnings, warnings_of
 
 NAMES = {"AdapterEventWarning"}
 OF_EXPORT = copy_warning("analytics.orders", "model.acme.orders", "s3://a/b/", "no history")

@@ -3,24 +3,24 @@
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.mzs3.connections import Remains
+from dbt.adapters.mzs3.connections import Leftovers
 
 
-def ended_by(failure, remains):
+def ended_by(failure, leftovers):
     try:
         raise failure
     finally:
-        remains.raise_if_interrupted()
+        leftovers.raise_if_interrupted()
 
 
 def test_every_text_is_told_once_and_what_still_runs():
-    remains = Remains()
-    remains.say("an export was cancelled")
-    remains.say("an export was cancelled")
-    with remains.running("model.a.b"):
+    leftovers = Leftovers()
+    leftovers.add("an export was cancelled")
+    leftovers.add("an export was cancelled")
+    with leftovers.running("model.a.b"):
         pass
-    with remains.running("model.a.c"), pytest.raises(DbtRuntimeError) as raised:
-        ended_by(KeyboardInterrupt(), remains)
+    with leftovers.running("model.a.c"), pytest.raises(DbtRuntimeError) as raised:
+        ended_by(KeyboardInterrupt(), leftovers)
     assert raised.value.msg.splitlines() == [
         "interrupted by the user",
         "an export was cancelled",
@@ -29,7 +29,7 @@ def test_every_text_is_told_once_and_what_still_runs():
 
 
 def test_a_run_that_was_not_interrupted_ends_as_it_ends():
-    remains = Remains()
-    remains.raise_if_interrupted()
+    leftovers = Leftovers()
+    leftovers.raise_if_interrupted()
     with pytest.raises(ValueError, match="as it was"):
-        ended_by(ValueError("as it was"), remains)
+        ended_by(ValueError("as it was"), leftovers)
