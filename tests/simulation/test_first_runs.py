@@ -87,15 +87,15 @@ def test_two_first_runs_of_which_one_dies_anywhere_are_made_good(simulated):
 
 def drop_without_saying_so(monkeypatch):
     @contextmanager
-    def alone(lock):
+    def dropping_tables(lock):
         lock.require()
         yield
 
-    monkeypatch.setattr(SourceLock, "alone", alone)
+    monkeypatch.setattr(SourceLock, "dropping_tables", dropping_tables)
 
 
 def look_for_nobody(monkeypatch):
-    monkeypatch.setattr(SourceLock, "require_alone", lambda _: None)
+    monkeypatch.setattr(SourceLock, "require_no_pending_drops", lambda _: None)
 
 
 def close_nothing(monkeypatch):

@@ -88,8 +88,8 @@ def test_a_plan_may_hold_more_than_what_was_decided_on(
     """As when Spark lists again, and something has come meanwhile."""
     lake.put("b.csv", "id,note\n" + "".join(record(n) for n in range(ROWS)))
 
-    def write_plan(ledger: Ledger, epoch: str, objects: Any, *, few: bool) -> None:
-        assert not few
+    def write_plan(ledger: Ledger, epoch: str, objects: Any, *, fits_driver: bool) -> None:
+        assert not fits_driver
         lake.put("c.csv", "id,note\n1,late\n")
         head = lake.client.head_object(Bucket=lake.bucket, Key="orders/c.csv")
         late = objects.withColumns(
@@ -118,7 +118,7 @@ def test_a_plan_may_hold_less_than_what_was_decided_on(
     monkeypatch.setattr(
         Ledger,
         "write_plan",
-        lambda ledger, epoch, objects, few: original(ledger, epoch, objects.limit(0)),
+        lambda ledger, epoch, objects, fits_driver: original(ledger, epoch, objects.limit(0)),
     )
     monkeypatch.setattr(plan, "reusable_rows", lambda frame, few: reusable_rows(frame, few=False))
     lake.put("a.csv", "id,note\n1,first\n")

@@ -162,14 +162,14 @@ def lock_of(lake, waiting):
 def test_the_lock_of_a_host_of_which_nothing_is_seen_is_taken_over(lake, held):
     held(place="elsewhere", host="elsewhere")
     waiting = Waiting("lake.orders")
-    beats = itertools.count(1)
+    renewals = itertools.count(1)
 
     def pass_by():
         waiting.clock.now += LEASE_S / 2
 
     def renew():
         pass_by()
-        LockTable(lake.spark, lake.relations).set_beat("another", next(beats))
+        LockTable(lake.spark, lake.relations).renew("another", next(renewals))
 
     # It is at work, twice; then nothing more is seen of it.
     waiting.happens = [renew, renew, pass_by, pass_by]
@@ -185,18 +185,18 @@ def test_the_lock_of_a_host_of_which_nothing_is_seen_is_taken_over(lake, held):
 def test_a_holder_shows_that_it_is_at_work(lake, held, monkeypatch):
     monkeypatch.setattr(source_lock, "RENEW_S", 0.01)
     seen = threading.Event()
-    beat = LockTable.set_beat
+    renew = LockTable.renew
 
     def told(self, token, number):
-        beat(self, token, number)
+        renew(self, token, number)
         if number == 2:
             seen.set()
 
-    monkeypatch.setattr(LockTable, "set_beat", told)
+    monkeypatch.setattr(LockTable, "renew", told)
     with SourceLock(lake.spark, lake.relations, "lake.orders") as lock:
         assert seen.wait(120)
-        assert LockTable(lake.spark, lake.relations).beat(lock.holder.token) is not None
-    assert LockTable(lake.spark, lake.relations).beat(lock.holder.token) is None
+        assert LockTable(lake.spark, lake.relations).last_renewal(lock.holder.token) is not None
+    assert LockTable(lake.spark, lake.relations).last_renewal(lock.holder.token) is None
 
 
 def test_two_that_take_the_lock_in_the_same_instant_do_not_fail(lake, held, monkeypatch):

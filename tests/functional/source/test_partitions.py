@@ -142,7 +142,7 @@ def test_a_partition_in_another_folder_is_read_and_dropped(spark: Any, table: st
     folder = f"{location_of(spark, table)}/mz_epoch=1"
     spark.range(3).write.parquet(folder)
     spark.sql(f"alter table {table} add partition (mz_epoch = '1')")
-    RowsTable(spark, table).settle("1")
+    RowsTable(spark, table).register_partition("1")
     assert location_of(spark, table, {"mz_epoch": "1"}) == folder
     assert spark.table(table).count() == 3
     insert(spark, spark.range(1), table, "2")

@@ -291,7 +291,7 @@ class SimulatedLedgerTable(LedgerTable):
             found.setdefault(number, set()).add(phase)
         return found
 
-    def stage(self, number: str, events: Any, *, few: bool = False) -> str:
+    def stage(self, number: str, events: Any, *, fits_driver: bool = False) -> str:
         folder = f"{self._ask.name}-{number}-{next(self._staged)}"  # type: ignore[attr-defined]
         self._ask("stage", folder, tuple(events))
         return folder

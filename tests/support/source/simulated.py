@@ -48,7 +48,7 @@ from support.source.catalog import (
 
 
 class SimulatedLockTable(LockTable):
-    """A `LockTable` of which nobody ever sees the holder's beat."""
+    """A `LockTable` of which nobody ever sees a renewal."""
 
     def __init__(self, ask: Ask, _: SourceRelations) -> None:
         self._ask = ask
@@ -63,10 +63,10 @@ class SimulatedLockTable(LockTable):
     def drop(self) -> None:
         self._ask("unlock")
 
-    def beat(self, token: str) -> None:
+    def last_renewal(self, token: str) -> None:
         return None
 
-    def drop_beat(self, token: str) -> None:
+    def drop_renewals(self, token: str) -> None:
         pass
 
     def mark(self, holder: Holder) -> None:
@@ -211,7 +211,7 @@ def unlocking(ask: Ask) -> None:
     table = SimulatedLockTable(ask, RELATIONS)
     holder = table.holder()
     if holder is not None:
-        table.take_away(holder.token)
+        table.drop_if_held_by(holder.token)
 
 
 def noting(ask: Ask, events: Events, *, compacts: bool) -> None:
@@ -355,7 +355,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch, *, has_transactions: bool = False)
     patch(HAS_TRANSACTIONS, "now", has_transactions)
     patch(ledger, "ledger_table", table)
     patch(ledger, "with_all_columns", lambda events, given: events)
-    patch(ledger, "rows_table", lambda *_: SimpleNamespace(settle=lambda _: None))
+    patch(ledger, "rows_table", lambda *_: SimpleNamespace(register_partition=lambda _: None))
     patch(ledger, "F", Anything())
     patch(epochs.time, "time_ns", lambda: CLOCK.now * 1_000_000)
     patch(ledger_table, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="")))

@@ -61,7 +61,7 @@ class TableOfAnotherRun(LedgerTable):
     def epochs(self):
         return {"9": {"plan", "commit"}}
 
-    def stage(self, epoch, events, *, few):
+    def stage(self, epoch, events, *, fits_driver):
         return "events-of-this-run"
 
     def add(self, epoch, phase, folder):

@@ -49,26 +49,26 @@ class Metastore:
 
 @pytest.mark.parametrize("fails", ["before", "after"])
 @pytest.mark.parametrize("earlier", [(), ("",)], ids=["made", "altered"])
-def test_a_beat_that_fails_does_not_end_the_beats(fails, earlier, monkeypatch):
+def test_a_renewal_that_fails_does_not_end_the_renewals(fails, earlier, monkeypatch):
     monkeypatch.setattr(source_lock, "RENEW_S", 0)
     metastore = Metastore(*earlier, fails)
     lock = SourceLock(metastore, RELATIONS, "lake.orders")
-    beat, beats = lock.table.set_beat, []
+    renew, renewals = lock.table.renew, []
 
     def told(token, number):
-        beats.append(number)
+        renewals.append(number)
         if number == 4:
             lock._ended.set()
-        beat(token, number)
+        renew(token, number)
 
-    monkeypatch.setattr(lock.table, "set_beat", told)
+    monkeypatch.setattr(lock.table, "renew", told)
     lock._renew()
-    assert beats == [1, 2, 3, 4]
-    assert metastore.tables[RELATIONS.beat(lock.holder.token)] >= 3
+    assert renewals == [1, 2, 3, 4]
+    assert metastore.tables[RELATIONS.renewals(lock.holder.token)] >= 3
 
 
 def expired(monkeypatch, holder):
-    monkeypatch.setattr(LockTable, "beat", lambda *_: None)
+    monkeypatch.setattr(LockTable, "last_renewal", lambda *_: None)
     ticks = iter([0.0, LEASE_S])
     lock = SourceLock(None, RELATIONS, "lake.orders", clock=lambda: next(ticks))
     return [lock._has_expired(holder) for _ in range(2)]
@@ -100,7 +100,7 @@ class OneLock(LockTable):
     """A `LockTable` whose holder is known; each look at it may fail."""
 
     def __init__(self, fails=()):
-        self.has, self.beats, self.fails = None, set(), list(fails)
+        self.has, self.renewed, self.fails = None, set(), list(fails)
         self.dropping = []
 
     def create(self, holder):
@@ -119,11 +119,11 @@ class OneLock(LockTable):
     def marks(self):
         return self.dropping
 
-    def beat(self, token):
+    def last_renewal(self, token):
         return None
 
-    def drop_beat(self, token):
-        self.beats.discard(token)
+    def drop_renewals(self, token):
+        self.renewed.discard(token)
 
 
 class CancelledWhenItsOwn(Cancellation):
@@ -196,7 +196,7 @@ def test_the_error_of_a_run_is_told_though_its_lock_cannot_be_taken_away():
         taking_over(table).__enter__()
 
 
-def test_a_beat_that_comes_after_the_lock_was_given_back_is_dropped(monkeypatch):
+def test_a_renewal_that_comes_after_the_lock_was_given_back_is_dropped(monkeypatch):
     monkeypatch.setattr(source_lock, "RENEW_S", 0)
     monkeypatch.setattr(source_lock, "POLL_S", 0.01)
     table, begun, go_on = OneLock(), threading.Event(), threading.Event()
@@ -204,16 +204,16 @@ def test_a_beat_that_comes_after_the_lock_was_given_back_is_dropped(monkeypatch)
     def late(token, number):
         begun.set()
         go_on.wait(60)
-        table.beats.add(token)
+        table.renewed.add(token)
 
-    table.set_beat = late
+    table.renew = late
     lock = SourceLock(None, RELATIONS, "lake.orders")
     lock.table = table
     with lock:
         assert begun.wait(60)
     go_on.set()
     lock._renewer.join(60)
-    assert table.beats == set()
+    assert table.renewed == set()
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_what_a_run_drops_stays_said_while_a_statement_may_be_on_its_way(monkeyp
     monkeypatch.setattr(LockTable, "holder", lambda _: lock.holder)
     monkeypatch.setattr(LockTable, "mark", lambda _, holder: said.append(holder.token))
     monkeypatch.setattr(LockTable, "drop_mark", lambda _, token: said.remove(token))
-    with nullcontext() if ends is None else pytest.raises(type(ends)), lock.alone():
+    with nullcontext() if ends is None else pytest.raises(type(ends)), lock.dropping_tables():
         assert said
         if ends is not None:
             raise ends
@@ -239,7 +239,7 @@ def test_who_has_said_that_it_drops_is_known_by_the_name_of_the_table(monkeypatc
     spark = SimpleNamespace(sql=lambda _: SimpleNamespace(collect=lambda: tables))
     monkeypatch.setattr(LockTable, "_holder", lambda *_: UNKNOWN)
     with pytest.raises(SourceError) as raised:
-        SourceLock(spark, RELATIONS, "lake.orders").require_alone()
+        SourceLock(spark, RELATIONS, "lake.orders").require_no_pending_drops()
     assert str(raised.value) == (
         "lake.orders: another run was dropping tables of this source and has not come to its end; "
         "what it still drops could be this run's. See to it that it is gone, and then drop the "

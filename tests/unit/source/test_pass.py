@@ -35,10 +35,10 @@ class FakeLedger:
     def write_note(self, events):
         self._add(next_epoch(self.written), "note")
 
-    def write_plan(self, epoch, objects, *, few):
+    def write_plan(self, epoch, objects, *, fits_driver):
         self._add(epoch, "plan")
 
-    def write_commit(self, epoch, objects, *, few):
+    def write_commit(self, epoch, objects, *, fits_driver):
         self._add(epoch, "commit")
 
     def write_failed(self, epoch, objects, error):

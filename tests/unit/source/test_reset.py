@@ -27,12 +27,12 @@ def test_nothing_is_dropped_once_the_lock_is_lost(monkeypatch, until):
     said = []
 
     @contextmanager
-    def alone(outcome):
+    def dropping_tables(outcome):
         said.append("drops")
         require(outcome)
         yield
 
-    lock = SimpleNamespace(require=require, alone=alone)
+    lock = SimpleNamespace(require=require, dropping_tables=dropping_tables)
     if until == len(IN_ORDER):
         reset.reset_source(spark, parse(), lock)
     else:

@@ -142,7 +142,7 @@ class SourceLock:
             if self.table.holder() == self.holder:
                 self.table.drop()
             if self._renewals:
-                self.table.drop_beat(self.holder.token)
+                self.table.drop_renewals(self.holder.token)
         finally:
             self._thread.release()
 
@@ -150,19 +150,19 @@ class SourceLock:
         """Raises SourceError with the run's `outcome` if this run no longer holds the lock."""
         if self.table.holder() != self.holder:
             raise SourceError(
-                f"{self._source}: the lock {self._relations.shown('__lock')} was taken away while "
-                f"this run was ingesting; {outcome}. Run again"
+                f"{self._source}: the lock {self._relations.display_name('__lock')} was taken "
+                f"away while this run was ingesting; {outcome}. Run again"
             )
 
     @contextmanager
-    def alone(self, outcome: str = NOTHING_COMMITTED) -> Iterator[None]:
+    def dropping_tables(self, outcome: str = NOTHING_COMMITTED) -> Iterator[None]:
         """A context for dropping tables that the next holder may create again with the same names.
 
         A DROP may stall until another run holds the lock, and then drop that run's table. So this
         run first creates a mark, and then checks the lock. If the lock is already lost, raises
         SourceError with the run's `outcome`, and nothing is dropped. If the lock is lost later,
-        the next holder finds the mark in `require_alone`. After an error other than SourceError
-        the mark stays, as Spark may still be running a statement.
+        the next holder finds the mark in `require_no_pending_drops`. After an error other than
+        SourceError the mark stays, as Spark may still be running a statement.
         """
         self.table.mark(self.holder)
         try:
@@ -174,12 +174,12 @@ class SourceLock:
             raise
         self.table.drop_mark(self.holder.token)
 
-    def require_alone(self) -> None:
-        """Raises SourceError if an earlier holder may still be dropping tables (see `alone`)."""
+    def require_no_pending_drops(self) -> None:
+        """Raises SourceError if an earlier holder may still be in `dropping_tables`."""
         for earlier in self.table.marks():
             owner = earlier.owner
             if not (owner == self.holder.owner or owner.is_gone()):
-                mark = self._relations.shown(f"__drop_{earlier.token}")
+                mark = self._relations.display_name(f"__drop_{earlier.token}")
                 who = str(owner) or "another run"
                 raise SourceError(
                     f"{self._source}: {who} was dropping tables of this source and has not come "
@@ -202,7 +202,7 @@ class SourceLock:
             )
             if not (is_abandoned or self._has_expired(holder)):
                 return holder
-            self.table.take_away(holder.token)
+            self.table.drop_if_held_by(holder.token)
             if not self._create():
                 return self.table.holder() or UNKNOWN
             if not is_abandoned:
@@ -211,14 +211,14 @@ class SourceLock:
             if (holder := self.table.holder()) != self.holder:
                 return holder or UNKNOWN
             if not is_abandoned:
-                self.require_alone()  # the former holder's DROP may be stalled
+                self.require_no_pending_drops()  # the former holder's DROP may be stalled
             return None
 
     def _has_expired(self, holder: Holder) -> bool:
         """Whether this run has seen no renewal by this holder for `LEASE_S`."""
         if holder == UNKNOWN:
             return False
-        observed, now = (holder, self.table.beat(holder.token)), self._clock()
+        observed, now = (holder, self.table.last_renewal(holder.token)), self._clock()
         if observed != self._observed:
             self._observed, self._observed_since = observed, now
         return now - self._observed_since >= LEASE_S
@@ -228,11 +228,11 @@ class SourceLock:
             self._renewals += 1
             # Failures are ignored: if every renewal fails, the lock is lost, and `require` raises.
             with suppress(*SPARK_FAILURES):
-                self.table.set_beat(self.holder.token, self._renewals)
+                self.table.renew(self.holder.token, self._renewals)
             if self._ended.is_set():
                 # `__exit__` may have dropped the table before this thread created it.
                 with suppress(*SPARK_FAILURES):
-                    self.table.drop_beat(self.holder.token)
+                    self.table.drop_renewals(self.holder.token)
 
     def _create(self) -> bool:
         """Creates the lock if it is free. Returns whether this run holds it now."""
@@ -359,7 +359,7 @@ class LockTable:
         return self._holder(self._relations.lock)
 
     def mark(self, holder: Holder) -> None:
-        """Creates this holder's mark, which exists while the holder drops tables in `alone`."""
+        """Creates this holder's mark, which exists while the holder is in `dropping_tables`."""
         self._create(self._relations.mark(holder.token), holder)
 
     def marks(self) -> list[Holder]:
@@ -397,30 +397,31 @@ class LockTable:
         """Frees the lock."""
         self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.lock}")
 
-    def take_away(self, token: str) -> None:
+    def drop_if_held_by(self, token: str) -> None:
         """Frees the lock if its holder has this token, and drops that holder's renewals."""
         holder = self.holder()
         if holder is not None and holder.token == token:
             self.drop()
-        self.drop_beat(token)
+        self.drop_renewals(token)
 
-    def set_beat(self, token: str, number: int) -> None:
+    def renew(self, token: str, number: int) -> None:
         """Renews the lease of the holder with this token; `number` counts the renewals."""
-        name, beat = self._relations.beat(token), properties_sql(_PREFIX, {_RENEWAL: str(number)})
+        name = self._relations.renewals(token)
+        renewal = properties_sql(_PREFIX, {_RENEWAL: str(number)})
         if not self._has_renewals:
             # The table may exist already, created by an earlier attempt that failed later.
             self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (nothing string) USING parquet")
-        self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES {beat}")
+        self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES {renewal}")
         self._has_renewals = True
 
-    def beat(self, token: str) -> str | None:
+    def last_renewal(self, token: str) -> str | None:
         """The number of the last renewal by the holder with this token; None before the first."""
-        properties = read_properties(self._spark, self._relations.beat(token), _PREFIX)
+        properties = read_properties(self._spark, self._relations.renewals(token), _PREFIX)
         return properties.get(_RENEWAL) if properties else None
 
-    def drop_beat(self, token: str) -> None:
+    def drop_renewals(self, token: str) -> None:
         """Drops the table of renewals of the holder with this token."""
-        self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.beat(token)}")
+        self._spark.sql(f"DROP TABLE IF EXISTS {self._relations.renewals(token)}")
 
 
 @dataclass

@@ -166,26 +166,27 @@ class Ledger:
         at = F.coalesce(F.col("at"), now) if "at" in events.columns else now
         self._write(next_epoch(self._epochs), Phase.NOTE, events, at=at)
 
-    def write_plan(self, epoch: str, objects: DataFrame, *, few: bool = False) -> None:
+    def write_plan(self, epoch: str, objects: DataFrame, *, fits_driver: bool = False) -> None:
         """Records which objects the epoch ingests, before any of them is read.
 
-        With `few`, the objects fit into the driver's memory. Raises SourceError if another run
+        `fits_driver`: the objects fit into the driver's memory. Raises SourceError if another run
         has planned an epoch with the same number.
         """
-        self._write(epoch, Phase.PLAN, objects, few=few, state=F.lit(State.LISTED))
+        self._write(epoch, Phase.PLAN, objects, fits_driver=fits_driver, state=F.lit(State.LISTED))
 
-    def write_commit(self, epoch: str, objects: DataFrame, *, few: bool = False) -> None:
+    def write_commit(self, epoch: str, objects: DataFrame, *, fits_driver: bool = False) -> None:
         """Commits the epoch: its rows become visible, and the rows that they replace are hidden.
 
         `objects` is the plan with `rows`, `rejects`, and `error`: why an object was skipped, or
-        NULL. A skipped object hides no rows. With `few`, `objects` fits into the driver's memory.
+        NULL. A skipped object hides no rows. `fits_driver`: the objects fit into the driver's
+        memory.
         """
         is_fetched = F.col("error").isNull()
         self._write(
             epoch,
             Phase.COMMIT,
             objects,
-            few=few,
+            fits_driver=fits_driver,
             state=F.when(is_fetched, State.FETCHED).otherwise(State.SKIPPED),
             hides=F.when(is_fetched, F.col("hides")),
         )
@@ -199,7 +200,7 @@ class Ledger:
         if planned:
             # The user should see why the objects failed, not why the clean-up did.
             with suppress(*SPARK_FAILURES):
-                rows_table(self.spark, self.relations).settle(epoch)
+                rows_table(self.spark, self.relations).register_partition(epoch)
 
     def write_void(self, epoch: str) -> None:
         """Declares the epoch void: whatever its own run still writes does not count.
@@ -212,7 +213,7 @@ class Ledger:
             self._epochs.setdefault(epoch, set()).add(Phase.COMMIT)
             self.drop([(epoch, Phase.CLOSING)])
             return
-        rows_table(self.spark, self.relations).settle(epoch)
+        rows_table(self.spark, self.relations).register_partition(epoch)
         self._write_mark(epoch, Phase.VOID)
 
     def write_due(self, epoch: str) -> None:
@@ -267,7 +268,7 @@ class Ledger:
         events: DataFrame,
         *,
         outcome: str | None = NOTHING_COMMITTED,
-        few: bool = False,
+        fits_driver: bool = False,
         **given: Column,
     ) -> None:
         """Adds the phase. Columns in `given` replace those of `events`; missing columns are NULL.
@@ -277,7 +278,7 @@ class Ledger:
         """
         # Even if writing fails half way, no other epoch gets this number.
         self._epochs.setdefault(epoch, set()).add(phase)
-        folder = self.table.stage(epoch, with_all_columns(events, given), few=few)
+        folder = self.table.stage(epoch, with_all_columns(events, given), fits_driver=fits_driver)
         if outcome is not None:
             self.require_lock(outcome)
         if not self.table.publish(epoch, phase, folder) and outcome is not None:

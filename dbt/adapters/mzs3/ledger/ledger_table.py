@@ -54,15 +54,16 @@ class LedgerTable:
             phases.setdefault(epoch, set()).add(phase)
         return phases
 
-    def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
+    def stage(self, epoch: str, events: DataFrame, *, fits_driver: bool = False) -> str:
         """Writes the events to a new folder, which nobody reads yet. Returns the folder's name.
 
-        With `few`, the driver itself writes them if it can, in half the time of a Spark job.
+        If they fit into its memory (`fits_driver`), the driver itself writes them where it can, in
+        half the time of a Spark job.
         """
         folder = f"events-{uuid.uuid4().hex}"
         path = self._path(epoch, folder)
         events = events.coalesce(1)  # in one file, as queries open all epochs' files
-        if few and not engine.is_remote(self._spark):
+        if fits_driver and not engine.is_remote(self._spark):
             engine.write_parquet(self._spark, path, events.toArrow())
         else:
             events.write.parquet(path)
@@ -129,7 +130,7 @@ class _LedgerTransactions(LedgerTable):
         self._is_delta = relations.file_format == DELTA
         self._staged: dict[str, DataFrame] = {}
 
-    def stage(self, epoch: str, events: DataFrame, *, few: bool = False) -> str:
+    def stage(self, epoch: str, events: DataFrame, *, fits_driver: bool = False) -> str:
         folder = f"events-{uuid.uuid4().hex}"
         self._staged[folder] = events.coalesce(1).localCheckpoint()
         return folder

@@ -77,7 +77,7 @@ class SourceRelations:
         recreated = self.rows_generation if suffix == "__rows" else ""
         return self._name(suffix + (recreated or self.generation))
 
-    def beat(self, token: str) -> str:
+    def renewals(self, token: str) -> str:
         """The table with which the run whose lock has this token renews its lease."""
         return self._name(f"__lock_{token}")
 

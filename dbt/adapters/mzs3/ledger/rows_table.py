@@ -93,7 +93,7 @@ class RowsTable:
         self._add_partition(epoch, folder)
         return written
 
-    def settle(self, epoch: str) -> None:
+    def register_partition(self, epoch: str) -> None:
         """Adds the epoch's partition, so that `drop_except` finds the rows of a run that died."""
         self._add_partition(epoch, self._folder(epoch))
 
@@ -141,7 +141,7 @@ class _RowTransactions(RowsTable):
         rows.withColumn(EPOCH_COLUMN, F.lit(epoch)).writeTo(self._name).append()
         return int(observed(counted)["rows"])
 
-    def settle(self, epoch: str) -> None:
+    def register_partition(self, epoch: str) -> None:
         pass  # `drop_except` finds all rows in the table
 
     def drop_except(

@@ -218,7 +218,7 @@ class Pass:
         run, ledger = self.run, self.ledger
         epoch = next_plan(ledger.epochs())
         with run.step("plan"):
-            ledger.write_plan(epoch, plan.frame, few=plan.on_driver)
+            ledger.write_plan(epoch, plan.frame, fits_driver=plan.on_driver)
         frame = plan.frame if plan.on_driver else ledger.plan(epoch)
         rows = EpochRows(ledger, self.spec, epoch, frame, plan.objects, plan.bytes)
         try:
@@ -266,7 +266,7 @@ class Pass:
             ledger.require_lock()
             run.cancellation.check()
             run.cancellation.committing = True
-            ledger.write_commit(rows.epoch, counted, few=rows.are_few)
+            ledger.write_commit(rows.epoch, counted, fits_driver=rows.are_few)
         # A run that took the lock meanwhile may have voided this epoch and dropped its commit.
         ledger.require_lock("its commit may not count, as s3_source_status shows")
         return report

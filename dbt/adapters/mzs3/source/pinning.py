@@ -6,8 +6,8 @@ has users' decisions and the objects that a queue has announced. Before that,
 
 - every planned epoch is closed. So a run that has lost the lock can't commit any more; if it has
   just committed, its definition is pinned.
-- the lock is held alone (see `SourceLock.alone`). So a run that was taken for dead never drops a
-  table in which another run has committed.
+- the run marks that it drops tables (see `SourceLock.dropping_tables`). So a run that was taken
+  for dead never drops a table in which another run has committed.
 
 If a run dies on the way, the ledger remains without a table of rows, which the next run creates.
 """
@@ -76,7 +76,7 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
         require_agreement(definition, tables.pinned)
         make_relations(spark, definition, tables.pinned, tables)
         return Pin(tables.pinned, ledger, is_first=False)
-    lock.require_alone()
+    lock.require_no_pending_drops()
     pinned = purify_now(run, inbox, ledger)
     if tables is not None:
         # The ledger has a format already.
@@ -84,7 +84,7 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
         require_format(definition, pinned.file_format)
     # Definitions are equal if they differ only in where the header was found.
     if tables is not None and tables.pinned not in (None, pinned):
-        with lock.alone():
+        with lock.dropping_tables():
             drop_rows(spark, definition, tables.relations)
             relations = make_relations(spark, definition, pinned, None)
     else:

@@ -55,7 +55,7 @@ def reset_source(
     drops += [f"{kind_of(relations)} IF EXISTS {name}" for name in (named.ledger, named.rows)]
     # Includes tables of runs or resets that died. Without PURGE, Iceberg would keep the files.
     drops += [f"TABLE IF EXISTS {table} PURGE" for table in _with_generation(spark, named)]
-    with nullcontext() if lock is None else lock.alone("nothing is dropped"):
+    with nullcontext() if lock is None else lock.dropping_tables("nothing is dropped"):
         for done, drop in enumerate(drops):
             if lock is not None and done:
                 lock.require("the source is dropped in part, and nothing more")

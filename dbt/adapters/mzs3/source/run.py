@@ -108,5 +108,5 @@ def unlock(spark: SparkSession, definition: SourceDefinition) -> Owner | None:
                 f"{definition.name}: {definition.relations.display_name('__lock')} is no lock "
                 "that a run has taken. Drop it, or give the source another schema or identifier"
             )
-        table.take_away(holder.token)
+        table.drop_if_held_by(holder.token)
     return holder.owner
