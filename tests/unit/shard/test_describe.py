@@ -63,7 +63,7 @@ def test_a_reset_in_words() -> None:
         "s3://acme/x/: reset; the next run writes all rows of its model, as those of a new shard. "
         "1 batch (1 file, 3kB) can't be read any more, and compact_shard removes them"
     )
-    after = before.begun_anew(5)
+    after = before.after_reset(5)
     assert "was reset before" in reset_line("s3://acme/x/", after)
     assert list(description_lines("s3://acme/x/", after)) == [
         "s3://acme/x/: 1 batch, 0 changes, 0 bytes",

@@ -37,7 +37,7 @@ def null_where(values: pa.Array, like: pa.Array) -> pa.Array:
     return pc.if_else(like.is_valid(), values, pa.scalar(None, values.type))
 
 
-def binary_of(values: pa.Array, width: int) -> pa.Array:
+def to_binary(values: pa.Array, width: int) -> pa.Array:
     """Each value's bytes in memory as a `binary` value; NULLs stay NULL."""
     return values.view(pa.binary(width)).cast(pa.binary())
 
@@ -64,7 +64,7 @@ def cast_by_pattern(
     return pc.coalesce(values, rare_values.take(pc.index_in(text, value_set=rare)))
 
 
-def data_of(values: pa.Array) -> pa.Buffer:
+def concatenated_bytes(values: pa.Array) -> pa.Buffer:
     """The bytes of the `binary` values, concatenated."""
     _, offsets, data = values.buffers()
     if data is None or not len(values):
@@ -85,7 +85,7 @@ def byte_swapped(numbers: pa.Array) -> pa.Array:
 
 def big_endian(numbers: pa.Array) -> pa.Array:
     """Unsigned numbers of 32 or 64 bits as big-endian `binary`, which sorts like the numbers."""
-    return binary_of(byte_swapped(numbers), numbers.type.bit_width // 8)
+    return to_binary(byte_swapped(numbers), numbers.type.bit_width // 8)
 
 
 def from_big_endian(values: pa.Array, data_type: pa.DataType) -> pa.Array:
@@ -101,7 +101,7 @@ def fixed_width(values: pa.Array, width: int) -> pa.Array:
         raise ValueError(f"a value has not the {width} bytes of its type") from error
 
 
-def joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
+def concat_binary(*parts: pa.Array | pa.Scalar) -> pa.Array:
     """The `binary` parts concatenated row by row; NULL where one of them is NULL."""
     return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
 

@@ -16,11 +16,11 @@ from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.shard.options import COMPACTION, LATEST, CompactionRequest, sort_problems
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
 from dbt.adapters.mzs3.shard.rows import (
-    MOST_PARTS_OF_A_RUN,
+    MAX_SORTED_PARTS,
     SAMPLES_OF_A_PART,
     consolidate,
     part_count,
-    sort_runs,
+    sort_across_parts,
 )
 from dbt.adapters.mzs3.shard.state.state import Schema, ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
@@ -211,11 +211,11 @@ def compacted_rows(
     parts = parts or part_count(plan.most_rows, plan.old, default_parallelism(spark))
     if not plan.sort_by:
         return in_parts(rows, parts)
-    parts = min(parts, MOST_PARTS_OF_A_RUN)
+    parts = min(parts, MAX_SORTED_PARTS)
     keys = [f"c{columns.index(column)}" for column in plan.sort_by]
     every = max(1, plan.rows // (parts * SAMPLES_OF_A_PART))
     sample = changes_in(spark, shard, plan.old, plan.sort_by, every=every)
-    return sort_runs(rows, keys, sample.drop("t", "d").toDF(*keys), parts)
+    return sort_across_parts(rows, keys, sample.drop("t", "d").toDF(*keys), parts)
 
 
 def abort_killed(prefix: Prefix, keep_ms: int) -> tuple[int, Sequence[str]]:
@@ -251,7 +251,7 @@ def sweep(store: StateStore, keep_ms: int) -> tuple[ShardState, Sequence[ListedO
         expired = {name for name, at in retired.items() if at <= latest}
         if not unused and not expired:
             return state, ()
-        after = store.change(lambda state: state.swept({*expired, *unused})).state
+        after = store.change(lambda state: state.after_sweep({*expired, *unused})).state
         # Another run may have committed some of the files before `change` read the state again.
         used = after.file_names
         removed = [listed for name, listed in unused.items() if name not in used]

@@ -94,8 +94,9 @@ def _exploded(rows: DataFrame, numbers: Column) -> DataFrame:
 ROWS_OF_A_PART = 100_000
 BYTES_OF_A_PART = 32 << 20  # in files
 
-# `sort_runs` has a comparison in Spark's plan, and SAMPLES_OF_A_PART keys in a row, per part.
-MOST_PARTS_OF_A_RUN = 256
+# Per part, `sort_across_parts` has a comparison in Spark's plan, and SAMPLES_OF_A_PART keys in a
+# row.
+MAX_SORTED_PARTS = 256
 SAMPLES_OF_A_PART = 100
 _BOUNDS = "_mz_bounds"
 
@@ -112,16 +113,19 @@ def _rows_of_a_part(batches: Sequence[ShardBatch]) -> int:
 
 
 def parts_of_changes(
-    changes: DataFrame, keys: Sequence[str], asked: int | None, batches: Sequence[ShardBatch]
+    changes: DataFrame,
+    keys: Sequence[str],
+    requested_parts: int | None,
+    batches: Sequence[ShardBatch],
 ) -> DataFrame:
     """Changes `t`, `d`, c0, c1, … in parts, like `in_parts`, sorted by the keys and all columns.
 
     In this order, a retracted row is mostly next to the row that replaces it, and the values that
-    both share compress well. If no number of parts is `asked` for, Spark counts the changes first.
+    both share compress well. Without `requested_parts`, Spark counts the changes first.
     """
     _, _, *columns = changes.columns
-    if asked:
-        return sort_parts(in_parts(changes, asked), [*keys, *columns])
+    if requested_parts:
+        return sort_parts(in_parts(changes, requested_parts), [*keys, *columns])
     # One query counts and writes the changes: both read the same shuffle, so they are computed
     # once (twice with spark.sql.exchange.reuse off). They are not cached: if an executor were
     # lost, Spark would recompute its part, and the model could give other rows then.
@@ -145,7 +149,9 @@ def sort_parts(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
     return parts.sortWithinPartitions(*keys, *order)
 
 
-def sort_runs(rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int) -> DataFrame:
+def sort_across_parts(
+    rows: DataFrame, keys: Sequence[str], sample: DataFrame, parts: int
+) -> DataFrame:
     """The rows in at most `parts` partitions, like `in_parts`, in a total order across partitions.
 
     Rows with equal keys are in one part. The keys in `sample` determine where parts begin.

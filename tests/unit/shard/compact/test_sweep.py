@@ -72,7 +72,7 @@ def test_a_file_that_was_compacted_stays_for_readers_however_old_it_is(
     later(monkeypatch, 25)
     before = store.read()
     assert before is not None
-    retired_late = before.state.swept([file.name for file in before.state.retired])
+    retired_late = before.state.after_sweep([file.name for file in before.state.retired])
     now = prefix.now() + 20 * HOUR_MS
     state = retired_late.compacted(retired_late.batches[:1], batch(0, 10, "batches/one"), now)
     store.write(before, state)

@@ -106,7 +106,7 @@ def test_a_digest_lasts_until_rows_or_columns_change() -> None:
         state.appended(batch(20, 30)).appended(batch(30, 40)),
         state.compacted(state.batches, batch(0, 20, "new"), now=0),
         state.with_columns([A], 30),
-        state.swept([]),
+        state.after_sweep([]),
     ]
     other = [state.appended(batch(20, 30, "three")), state.with_columns([A, B], 30)]
     assert [one.digest for one in same] == ["3 1 2 3 4"] * 5
@@ -121,7 +121,7 @@ def test_a_digest_is_in_the_document_once_it_is_known() -> None:
 
 def test_what_was_removed_is_retired_no_more() -> None:
     state = shard().compacted(shard().batches, batch(0, 20, "new"), now=7)
-    swept = state.swept(["one"])
+    swept = state.after_sweep(["one"])
     assert (swept.retired, swept.sweeps) == ((Retired("two", 7),), 1)
 
 
@@ -147,11 +147,11 @@ def test_runs_without_changes_do_not_undo_a_compaction() -> None:
 
 
 def test_after_a_reset_there_is_nothing_to_read_until_a_run_has_written() -> None:
-    state = replace(shard(), digest="3 1 2 3 4").begun_anew(now=7)
+    state = replace(shard(), digest="3 1 2 3 4").after_reset(now=7)
     assert (state.is_unwritten, state.file_names, state.schema.columns) == (True, set(), ())
     assert (state.upper, state.next_tag, state.sweeps, state.digest) == (20, 1, 1, "")
     assert state.retired == (Retired("one", 7), Retired("two", 7))
-    assert state.begun_anew(now=8) == state
+    assert state.after_reset(now=8) == state
     assert from_document(to_document(state, "w")) == state
     for moment in (9, 19):
         with pytest.raises(ShardError, match=r"as of 20 .* or was another shard before a reset"):
@@ -160,7 +160,7 @@ def test_after_a_reset_there_is_nothing_to_read_until_a_run_has_written() -> Non
 
 @pytest.mark.parametrize("names", [("three",), ()], ids=["rows", "no rows"])
 def test_the_first_batch_after_a_reset_is_the_first_time_to_read(names: tuple[str, ...]) -> None:
-    state = shard().begun_anew(7).with_columns([B], 30)
+    state = shard().after_reset(7).with_columns([B], 30)
     state = state.appended(batch(20, 31, *names, schema=state.schema.id))
     assert (state.is_unwritten, state.since, state.upper) == (False, 30, 31)
     assert [file.name for one in state.batches_until(30) for file in one.files] == [*names]
@@ -173,7 +173,7 @@ def test_the_first_batch_after_a_reset_is_the_first_time_to_read(names: tuple[st
 
 def test_a_compaction_does_not_bring_back_what_was_before_a_reset() -> None:
     old = shard().batches
-    reset = shard().begun_anew(7)
+    reset = shard().after_reset(7)
     with pytest.raises(ShardError, match="another run has compacted"):
         reset.compacted(old, batch(0, 20, "new"), now=0)
     state = reset.with_columns([B], 30).appended(batch(20, 31, "three", schema=2))

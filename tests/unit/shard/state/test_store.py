@@ -212,7 +212,7 @@ def test_a_write_is_known_again_after_others(
         if is_written:
             put(**request)
         for _ in range(others + (not is_written)):
-            store.change(lambda state: state.swept([]))
+            store.change(lambda state: state.after_sweep([]))
         raise UNCLEAR[0]
 
     client.put_object = overtaken

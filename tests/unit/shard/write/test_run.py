@@ -83,7 +83,7 @@ class Others:
         made = written(writer, empty)
         if self.times:
             self.times -= 1
-            self.store.change(lambda state: state.swept([]))
+            self.store.change(lambda state: state.after_sweep([]))
         return made
 
 

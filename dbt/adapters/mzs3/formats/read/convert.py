@@ -21,7 +21,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.arrays import cast_by_pattern, data_of, null_where, running_total
+from dbt.adapters.mzs3.arrow.arrays import (
+    cast_by_pattern,
+    concatenated_bytes,
+    null_where,
+    running_total,
+)
 from dbt.adapters.mzs3.formats.read.columns import INTEGERS
 from dbt.adapters.mzs3.types.calendar import DAY, FIRST_DAY, HOUR, SECOND, day_number
 from dbt.adapters.mzs3.types.table import arrow_type
@@ -319,7 +324,7 @@ def _to_integer(text: pa.Array, kind: pa.DataType) -> pa.Array:
 def _to_binary(text: pa.Array, _: pa.DataType) -> pa.Array:
     _require(pc.match_substring_regex(text, _BINARY))
     digits = pc.utf8_slice_codeunits(pc.fill_null(text, "\\x"), 2)
-    data = bytes.fromhex(data_of(digits).to_pybytes().decode())
+    data = bytes.fromhex(concatenated_bytes(digits).to_pybytes().decode())
     ends = running_total(pc.shift_right(pc.binary_length(digits), pa.scalar(1, pa.int32())))
     buffers = [None, ends.buffers()[1], pa.py_buffer(data)]
     return null_where(pa.Array.from_buffers(pa.binary(), len(text), buffers), text)

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import (
     big_endian,
-    data_of,
+    concat_binary,
+    concatenated_bytes,
     empty_records,
     fixed_width,
     from_big_endian,
     from_raw,
-    joined,
     list_offsets,
     null_where,
     raw_bytes,
@@ -68,7 +68,7 @@ def to_storage(values: pa.Array, kind: Type) -> pa.Array:
         case "interval":
             words = zip(values.flatten(), _INTERVAL_WORDS.values(), strict=True)
             parts = [big_endian(_flip_sign(part.view(word))) for part, word in words]
-            return fixed_width(joined(*parts), 16)
+            return fixed_width(concat_binary(*parts), 16)
         case "time":
             seconds = pc.divide(values, _SECOND)
             nanos = pc.subtract(values, pc.multiply(seconds, _SECOND))
@@ -148,7 +148,7 @@ def numeric_to_storage(numbers: pa.Array) -> pa.Array:
     are_negative = pc.fill_null(pc.less(numbers, pa.scalar(0, numbers.type)), False)
     actual = _digits(pc.abs(numbers))
     if are_negative.true_count:
-        negative = joined(_complement(actual.filter(are_negative)), _END)
+        negative = concat_binary(_complement(actual.filter(are_negative)), _END)
         actual = pc.replace_with_mask(actual, are_negative, negative)
     return pa.StructArray.from_arrays(
         [nearest_doubles(numbers), actual], fields=list(NUMERIC_STORAGE), mask=numbers.is_null()
@@ -178,7 +178,7 @@ def numeric_from_storage(stored: pa.Array, data_type: pa.DataType) -> pa.Array:
     _require(pc.or_(pc.equal(whole, 0), pc.invert(pc.starts_with(digits, b"0"))))
     _require(pc.or_(pc.equal(whole, count), pc.invert(pc.ends_with(digits, b"0"))))
     signs = pc.if_else(are_negative, b"-0.", b"0.")
-    texts = joined(signs, digits, _EXPONENTS.take(heads))
+    texts = concat_binary(signs, digits, _EXPONENTS.take(heads))
     return texts.cast(pa.string()).cast(data_type)
 
 
@@ -200,9 +200,9 @@ def _digits(numbers: pa.Array) -> pa.Array:
     whole = pc.ascii_ltrim(pc.utf8_slice_codeunits(padded, 0, -scale) if scale else padded, "0")
     heads = _HEADS.take(pc.binary_length(whole))
     if not scale:
-        return joined(heads, whole.cast(pa.binary()))
+        return concat_binary(heads, whole.cast(pa.binary()))
     after = pc.ascii_rtrim(pc.utf8_slice_codeunits(padded, -scale), "0")
-    return joined(heads, whole.cast(pa.binary()), after.cast(pa.binary()))
+    return concat_binary(heads, whole.cast(pa.binary()), after.cast(pa.binary()))
 
 
 def _require(holds: pa.Array) -> None:
@@ -213,7 +213,7 @@ def _require(holds: pa.Array) -> None:
 
 def _complement(values: pa.Array) -> pa.Array:
     """The bitwise complement of `binary` values. Needs at least one value, and no NULLs."""
-    data = data_of(values)
+    data = concatenated_bytes(values)
     bits = pc.bit_wise_not(from_raw(pa.uint8(), data, data.size))
     offsets = from_raw(pa.int32(), values.buffers()[1].slice(4 * values.offset), len(values) + 1)
     offsets = pc.subtract(offsets, offsets[0])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import (
-    data_of,
+    concatenated_bytes,
     empty_records,
     fixed_width,
     from_raw,
@@ -134,7 +134,7 @@ def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
     packed = cursor.take(cursor.varint())
     messages = cursor.rest()
     ends = running_total(pc.divide(pc.binary_length(packed), pa.scalar(4, pa.int32())))
-    data = data_of(packed)
+    data = concatenated_bytes(packed)
     sizes = from_raw(pa.int32(), data, ends[-1].as_py())
     if 4 * len(sizes) != data.size or pc.any(pc.less(sizes, 0)).as_py():
         raise DamagedError("a list's sizes are none")
@@ -142,7 +142,7 @@ def _list(content: pa.Array, kind: Type) -> tuple[pa.Array, pa.Array]:
     if not starts.take(ends).equals(running_total(pc.binary_length(messages))):
         raise DamagedError("a list's sizes are not those of its elements")
     each = pa.Array.from_buffers(
-        pa.binary(), len(sizes), [None, starts.buffers()[1], data_of(messages)]
+        pa.binary(), len(sizes), [None, starts.buffers()[1], concatenated_bytes(messages)]
     )
     inner = Cursor(each)
     inner.expect(LIST_DATUM)
@@ -171,7 +171,7 @@ class Cursor:
     """
 
     def __init__(self, values: pa.Array) -> None:
-        self._data = data_of(values)
+        self._data = concatenated_bytes(values)
         self._bytes = pa.Array.from_buffers(pa.uint8(), self._data.size, [None, self._data])
         ends = running_total(pc.binary_length(values))
         self._at = ends.slice(0, len(values))

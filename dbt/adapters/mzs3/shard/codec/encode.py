@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt.adapters.mzs3.arrow.arrays import (
-    binary_of,
-    data_of,
+    concat_binary,
+    concatenated_bytes,
     fixed_width,
-    joined,
     list_ends,
     null_where,
     running_total,
+    to_binary,
     with_one_nan,
 )
 from dbt.adapters.mzs3.shard.types import LISTS, RECORDS, SCALARS, Type
@@ -108,17 +108,17 @@ def encode_rows(columns: Sequence[pa.Array], kinds: Sequence[Type], length: int)
     pieces: list[pa.Array | bytes] = []
     for values, kind in zip(columns, kinds, strict=True):
         pieces += _framed(values, kind, ROW_DATUM)
-    return joined(*pieces)
+    return concat_binary(*pieces)
 
 
 def datums(values: pa.Array, kind: Type) -> pa.Array:
     """Each value as a message `Datum` of its own, `binary`; NULL stays NULL."""
     content = _content(values, kind)
-    return joined(_heads(content, field_of(kind)), content)
+    return concat_binary(_heads(content, field_of(kind)), content)
 
 
 def _framed(values: pa.Array, kind: Type, key: bytes) -> list[pa.Array | bytes]:
-    """Pieces for `joined`: messages `Datum`, empty for NULL, as fields with this `key`."""
+    """Pieces for `concat_binary`: messages `Datum`, empty for NULL, as fields with this `key`."""
     content = _content(values, kind)
     heads = _heads(content, field_of(kind), key)
     return [heads, pc.fill_null(content, b"") if content.null_count else content]
@@ -154,11 +154,11 @@ def _content(values: pa.Array, kind: Type) -> pa.Array:
     if kind.name in LISTS:
         return _list(values, list_ends(values), values.flatten(), kind.children[0])
     if kind.name == "numeric":
-        return joined(numeric_start(values.type.scale), binary_of(values, 16))
+        return concat_binary(numeric_start(values.type.scale), to_binary(values, 16))
     if kind.name == "interval":
         keyed = zip(INTERVAL_KEYS, values.flatten(), strict=True)
-        parts = ((key, binary_of(part, part.type.bit_width // 8)) for key, part in keyed)
-        return joined(*chain.from_iterable(parts))
+        parts = ((key, to_binary(part, part.type.bit_width // 8)) for key, part in keyed)
+        return concat_binary(*chain.from_iterable(parts))
     codec = SCALARS[kind.name].codec
     if kind.name == "uuid":
         return fixed_width(values, 16).cast(pa.binary())
@@ -167,7 +167,7 @@ def _content(values: pa.Array, kind: Type) -> pa.Array:
     if codec in ("float", "double"):
         values = with_one_nan(values)
     numbers = values.cast(NUMBERS.get(codec, values.type))
-    return binary_of(numbers, numbers.type.bit_width // 8)
+    return to_binary(numbers, numbers.type.bit_width // 8)
 
 
 def _map(values: pa.Array, kind: Type) -> pa.Array:
@@ -176,17 +176,17 @@ def _map(values: pa.Array, kind: Type) -> pa.Array:
         _list(values, ends, inner, child)
         for inner, child in zip(values.flatten().flatten(), kind.children, strict=True)
     )
-    return joined(_sized(keys, MAP_KEYS), keys, _sized(items, MAP_VALUES), items)
+    return concat_binary(_sized(keys, MAP_KEYS), keys, _sized(items, MAP_VALUES), items)
 
 
 def _list(lists: pa.Array, ends: pa.Array, elements: pa.Array, kind: Type) -> pa.Array:
     """Messages `List` of the elements between each two of `ends`; NULL for a NULL list."""
-    messages = joined(*_framed(elements, kind, LIST_DATUM))
+    messages = concat_binary(*_framed(elements, kind, LIST_DATUM))
     sizes = pc.binary_length(messages)
     before = running_total(sizes).take(ends)
-    content = _cut(data_of(messages), before, len(lists))
+    content = _cut(concatenated_bytes(messages), before, len(lists))
     packed = _cut(sizes.buffers()[1], pc.multiply(ends, 4), len(lists))
-    return null_where(joined(_sized(packed, LIST_SIZES), packed, content), lists)
+    return null_where(concat_binary(_sized(packed, LIST_SIZES), packed, content), lists)
 
 
 def _cut(data: pa.Buffer, ends: pa.Array, length: int) -> pa.Array:

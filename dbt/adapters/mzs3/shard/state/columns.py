@@ -75,34 +75,35 @@ def fits(data_type: T.DataType, kind: Type) -> bool:
     )
 
 
-def holding_both(one: T.DataType, other: T.DataType) -> T.DataType | None:
+def common_type(first: T.DataType, second: T.DataType) -> T.DataType | None:
     """The Spark type that can represent all values of both types, or None.
 
-    Fields are matched by position; the result has the field names of `one`.
+    Fields are matched by position; the result has the field names of `first`.
     """
-    if one == other:
-        return one
-    if isinstance(one, T.NumericType) and isinstance(other, T.NumericType):
-        mine, theirs = kind_of(one), kind_of(other)
+    if first == second:
+        return first
+    if isinstance(first, T.NumericType) and isinstance(second, T.NumericType):
+        mine, theirs = kind_of(first), kind_of(second)
         if is_wider(mine, theirs):
-            return one
-        return other if is_wider(theirs, mine) else None
-    if type(one) is not type(other):
+            return first
+        return second if is_wider(theirs, mine) else None
+    if type(first) is not type(second):
         return None
-    if isinstance(one, T.TimeType) and isinstance(other, T.TimeType):
-        return max(one, other, key=lambda time: time.precision)
+    if isinstance(first, T.TimeType) and isinstance(second, T.TimeType):
+        return max(first, second, key=lambda time: time.precision)
     intervals = (T.DayTimeIntervalType, T.YearMonthIntervalType)
-    if isinstance(one, intervals) and isinstance(other, intervals):
-        first, last = min(one.startField, other.startField), max(one.endField, other.endField)
-        return type(one)(first, last)
-    pairs = zip(parts_of(one), parts_of(other), strict=False)
-    inside = [holding_both(mine, theirs) for (_, mine), (_, theirs) in pairs]
+    if isinstance(first, intervals) and isinstance(second, intervals):
+        start = min(first.startField, second.startField)
+        end = max(first.endField, second.endField)
+        return type(first)(start, end)
+    pairs = zip(parts_of(first), parts_of(second), strict=False)
+    inside = [common_type(mine, theirs) for (_, mine), (_, theirs) in pairs]
     merged = [kind for kind in inside if kind is not None]
-    if not len(merged) == len(parts_of(one)) == len(parts_of(other)):
+    if not len(merged) == len(parts_of(first)) == len(parts_of(second)):
         return None
-    if isinstance(one, T.StructType):
-        return T.StructType(list(map(T.StructField, one.names, merged)))
-    return type(one)(*merged)
+    if isinstance(first, T.StructType):
+        return T.StructType(list(map(T.StructField, first.names, merged)))
+    return type(first)(*merged)
 
 
 def differing_fields(
@@ -217,7 +218,7 @@ def _widened(
     # Values of a narrower type in the model are widened as they are written.
     kind = column.kind if is_wider(column.kind, given.kind) else given.kind
     types = T.DataType.fromDDL(column.spark_sql), T.DataType.fromDDL(given.spark_sql)
-    merged = holding_both(*types)
+    merged = common_type(*types)
     if not is_wider(kind, column.kind) or merged is None:
         problems.append(
             f"column {column.name} is {column.spark} ({column.kind}) in the shard and "

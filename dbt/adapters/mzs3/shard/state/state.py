@@ -180,7 +180,7 @@ class ShardState:
             retired=self.retired + retired,
         )
 
-    def begun_anew(self, now: int) -> ShardState:
+    def after_reset(self, now: int) -> ShardState:
         """The state after a reset, without columns and rows: the next run writes all its rows.
 
         Times and tags continue, as none may be used twice. All files are retired at `now`, in ms
@@ -212,7 +212,7 @@ class ShardState:
             return True
         return False if written.writes <= self.writes < written.writes + RECENT else None
 
-    def swept(self, names: Collection[str]) -> ShardState:
+    def after_sweep(self, names: Collection[str]) -> ShardState:
         """The state to store before files with these names are deleted.
 
         The result always differs from this state: no run that has read this one can still commit.

@@ -139,7 +139,7 @@ class StateStore:
 
         def begin_anew(state: ShardState) -> ShardState:
             replaced.append(state)
-            return state.begun_anew(self.now())
+            return state.after_reset(self.now())
 
         self.change(begin_anew)
         return replaced[-1]
