@@ -13,7 +13,7 @@ from support.s3.opened import prefix_of
 from support.s3.real_stores import STORE
 
 from dbt.adapters.mzs3.store.client import s3_client
-from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete, store_conditions
+from dbt.adapters.mzs3.store.conditions import store_conditions, supports_conditional_delete
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import delete_many
@@ -74,7 +74,7 @@ def test_the_conditions_of_writes_are_heeded(client: Any) -> None:
 
 def test_whether_a_delete_compares_is_found_out(client: Any) -> None:
     prefix = prefix_of(client, S3Location(BUCKET, "deletes/"))
-    assert heeds_conditional_delete(prefix) == (STORE != "minio")
+    assert supports_conditional_delete(prefix) == (STORE != "minio")
     assert "Contents" not in client.list_objects_v2(Bucket=BUCKET, Prefix="deletes/")
 
 
@@ -201,7 +201,8 @@ def test_a_file_is_completed_by_whoever_and_however_often(client: Any) -> None:
         completed: list[str | None] = []
 
         def once(file: PendingFile = file, completed: list[str | None] = completed) -> None:
-            completed.append(complete(prefix, file, KnownEtags(prefix.store.traits)))
+            known = KnownEtags(is_amazon_s3=prefix.store.is_amazon_s3)
+            completed.append(complete(prefix, file, known))
 
         assert at_once(once, once) == ["ok", "ok"]
         once()

@@ -137,15 +137,15 @@ class Intruding:
     """
 
     of: Committing
-    instead_of: str | None
+    replaced_etag: str | None
 
     def __call__(self, ask: Ask) -> str:
         client, file = Client(ask), self.of.files[0]
-        if self.instead_of is not None:
+        if self.replaced_etag is not None:
             client.get(COMMITTING)
         upload = (file.key, client.open_upload(file.key, {}).id)
         etag = client.put_part(*upload, 1, b"#" * file.bytes)
-        before = self.instead_of
+        before = self.replaced_etag
         return client.complete(*upload, [etag], if_absent=before is None, if_version=before)
 
 
@@ -301,7 +301,7 @@ class TestAProtocolThatIsWrong:
     def test_what_has_the_size_is_taken_for_the_file_once_the_upload_is_gone(
         self, monkeypatch: pytest.MonkeyPatch, commit: str
     ) -> None:
-        monkeypatch.setattr(pending.KnownEtags, "follow", False)
+        monkeypatch.setattr(pending.KnownEtags, "follow_formula", False)
         found = intruded(commit, faults=(DECLINED,))
         with pytest.raises(AssertionError, match="is another run's"):
             found.exhaustively(most_faults=1)

@@ -178,13 +178,13 @@ def test_a_first_export_that_may_not_read_and_of_which_an_upload_expires(tell: A
 
 def test_a_store_that_does_not_compare_before_it_deletes(tell: Any) -> None:
     store = S3Model(conditional_deletes=False)
-    with simulated(deletes=False):
+    with simulated(has_conditional_deletes=False):
         for scene in (RECOVERED["first exports"], PAIRS["overwrites of a single file"]):
             tell(exploration(scene, store).exhaustively(most_faults=0))
 
 
 def test_a_store_that_was_seen_to_compare_before_it_writes(tell: Any) -> None:
-    with simulated(compares=True):
+    with simulated(has_conditional_writes=True):
         tell(exploration(PAIRS["first exports"]).exhaustively(most_faults=0))
         tell(exploration(RECOVERED["first exports"]).exhaustively(most_faults=0))
 

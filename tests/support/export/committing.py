@@ -51,7 +51,9 @@ def export(s3: MemoryS3, name: str, keys: list[str] = FILES) -> tuple[Commit, li
     files = [replace(file, sha256=f"{name} {file.key}") for file in opened]
     entries = [{"url": f"s3://b/{f.key}", "meta": {"run_id": name}} for f in files]
     manifest = {"of": name, "run_id": name, "entries": entries, "meta": {"record_count": 15}}
-    return Commit(prefix(s3), PendingExport(tuple(files), manifest), deletes=True), files
+    return Commit(
+        prefix(s3), PendingExport(tuple(files), manifest), has_conditional_deletes=True
+    ), files
 
 
 def run(commit: Commit) -> None:

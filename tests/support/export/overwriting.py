@@ -54,7 +54,7 @@ def overwrite(s3: MemoryS3, existing: Existing, sizes: dict[str, int]) -> Commit
         stale=tuple(f"x/{name}" for name in stale),
         in_place=prefix(s3).find(files[0].key).etag if in_place else None,  # type: ignore[union-attr]
     )
-    return Commit(prefix(s3), pending, deletes=True)
+    return Commit(prefix(s3), pending, has_conditional_deletes=True)
 
 
 def seen(s3: MemoryS3) -> list[str]:

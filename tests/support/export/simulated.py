@@ -136,7 +136,7 @@ class Expiring:
 def recovering(ask: Ask) -> Recovered:
     """The first thing that every run does: it ends what another has left."""
     _Ids.of("recovering")
-    return recover(_prefix(ask), deletes=_Deletes.compared)
+    return recover(_prefix(ask), has_conditional_deletes=_Deletes.compared)
 
 
 def _prefix(ask: Ask) -> Prefix:
@@ -185,13 +185,13 @@ class _Ids:
 def _upload(frame: Any, spec: WriteSpec, *_: Any, **__: Any) -> Uploads:
     """What the tasks of an export do: an upload for each file, which stays open."""
     if frame.files is not None:
-        return Uploads(list(frame.files), counted=len(frame.files))
+        return Uploads(list(frame.files), observed_rows=len(frame.files))
     files = [
         _uploaded(frame.client, frame.run, spec, part, folder)
         for folder in frame.run.folders
         for part in range(frame.run.parts)
     ]
-    return Uploads(files, counted=len(files))
+    return Uploads(files, observed_rows=len(files))
 
 
 def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) -> PendingFile:
@@ -239,22 +239,27 @@ class _Inline:
 
 
 @contextlib.contextmanager
-def simulated(deletes: bool = True, compares: bool | None = None) -> Iterator[None]:
+def simulated(
+    has_conditional_deletes: bool = True, has_conditional_writes: bool | None = None
+) -> Iterator[None]:
     """The same requests in the same order whenever the answers are the same.
 
-    `deletes` says whether the store compares before it deletes, `compares` whether earlier runs
-    of the process have seen that it does before it writes.
+    `has_conditional_deletes` says whether the store compares before it deletes,
+    `has_conditional_writes` whether earlier runs of the process have seen that it does before it
+    writes.
     """
-    _Deletes.compared = deletes
+    _Deletes.compared = has_conditional_deletes
     with (
         mock.patch.object(objects_prefix, "ThreadPoolExecutor", _Inline),
         mock.patch.object(job, "ThreadPoolExecutor", _Inline),
         mock.patch.object(job, "upload_parts", _upload),
         mock.patch.object(job.engine, "has_running_tasks", lambda _: False),
-        mock.patch.object(preflight, "compares_before_deleting", lambda _: deletes),
+        mock.patch.object(
+            preflight, "supports_atomic_conditional_delete", lambda _: has_conditional_deletes
+        ),
         mock.patch.object(preflight, "store_conditions", lambda _: Conditions(True, True)),
-        mock.patch.object(preflight, "seen_comparing", lambda _: compares),
-        mock.patch.object(intent, "note_comparing", lambda *_: None),
+        mock.patch.object(preflight, "known_conditional_writes", lambda _: has_conditional_writes),
+        mock.patch.object(intent, "record_conditional_writes", lambda *_: None),
         mock.patch.object(upload_reaper, "_QUIET_S", 0.0),
         mock.patch.object(upload_reaper, "_LOST_QUIET_S", 0.0),
         mock.patch.object(upload_reaper, "_PAUSE_S", 0.0),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dbt.adapters.mzs3.store.answers import refusal
+from dbt.adapters.mzs3.store.boto_errors import refusal
 from dbt.adapters.mzs3.store.failures import BrokenError, ReplacedError, StoreError
 from dbt.adapters.mzs3.store.store import (
     BegunUpload,
@@ -20,7 +20,6 @@ from dbt.adapters.mzs3.store.store import (
     ObjectHead,
     OpenedUpload,
     Page,
-    Traits,
 )
 from support.interleavings import Ask, Failed, Request
 
@@ -303,7 +302,7 @@ class Client:
 
     bucket = "b"
     place = "memory b"
-    traits = Traits(heeds_conditions=True, numbers_etags=True)
+    is_amazon_s3 = True
 
     def __init__(self, ask: Ask) -> None:
         self._send = ask

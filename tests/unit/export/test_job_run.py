@@ -69,7 +69,7 @@ def test_what_lost_attempts_left_is_aborted_while_the_location_is_claimed() -> N
     planned: Any = SimpleNamespace(pending=lambda *_: commit.pending)
     reaper: Any = SimpleNamespace(abort_stale=abort_stale)
     progress: Any = SimpleNamespace(note_committing=lambda: None)
-    preflight = Preflight(reaper, deletes=True, compares=True)
+    preflight = Preflight(reaper, has_conditional_deletes=True, has_conditional_writes=True)
     run = ExportRun(planned, nothing, prefix(s3), preflight, progress, nothing, files)
     run._commit()
     assert claimed == [True]
@@ -86,7 +86,8 @@ def test_a_defect_of_the_clean_up_beside_the_completion_takes_everything_back() 
     nothing: Any = None
     planned: Any = SimpleNamespace(pending=lambda *_: commit.pending)
     progress: Any = SimpleNamespace(note_committing=lambda: None)
-    preflight = Preflight(SimpleNamespace(abort_stale=abort_stale), deletes=True, compares=True)  # type: ignore[arg-type]
+    reaper: Any = SimpleNamespace(abort_stale=abort_stale)
+    preflight = Preflight(reaper, has_conditional_deletes=True, has_conditional_writes=True)
     run = ExportRun(planned, nothing, prefix(s3), preflight, progress, nothing, files)
     with pytest.raises(CommitError, match="not the store's"):
         run._commit()

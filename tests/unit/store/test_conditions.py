@@ -16,9 +16,9 @@ from dbt.adapters.mzs3.export.options import OnExisting
 from dbt.adapters.mzs3.store import conditions as objects_conditions
 from dbt.adapters.mzs3.store.conditions import (
     Conditions,
-    compares_before_deleting,
-    heeds_conditional_delete,
     store_conditions,
+    supports_atomic_conditional_delete,
+    supports_conditional_delete,
 )
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
@@ -109,7 +109,7 @@ def test_an_answer_that_is_lost_changes_nothing(s3: Store, lost: int) -> None:
 
 @pytest.mark.parametrize("heeded", [EVERY, EVERY[:2]])
 def test_whether_a_store_compares_before_it_deletes(heeded: tuple[str, ...]) -> None:
-    assert compares_before_deleting(prefix(Store(*heeded))) == (heeded == EVERY)
+    assert supports_atomic_conditional_delete(prefix(Store(*heeded))) == (heeded == EVERY)
 
 
 @pytest.mark.parametrize("tells_of_missing", [False, True])
@@ -121,7 +121,7 @@ def test_whether_a_store_deletes_what_does_not_match(
     s3 = Store(*heeded, ignored=ignored)
     s3.tells_of_missing = tells_of_missing
     for _ in range(2):
-        assert heeds_conditional_delete(prefix(s3)) == (heeded == EVERY)
+        assert supports_conditional_delete(prefix(s3)) == (heeded == EVERY)
     assert s3.objects == {}
     puts = 1 if ignored or "PUT IfNoneMatch" in heeded else 2  # again without the condition
     assert s3.asked["PutObject"] == (puts if heeded != EVERY or tells_of_missing else 0)
@@ -130,7 +130,7 @@ def test_whether_a_store_deletes_what_does_not_match(
 def test_an_object_that_is_written_twice_is_deleted_all_the_same() -> None:
     s3 = Store(*EVERY[:2])
     s3.loses = {1}
-    assert not heeds_conditional_delete(prefix(s3))
+    assert not supports_conditional_delete(prefix(s3))
     assert s3.objects == {}
 
 
@@ -143,7 +143,7 @@ def test_a_bucket_that_is_missing_is_no_store_that_does_not_compare() -> None:
     s3.before = missing
     s3.tells_of_missing = True
     with pytest.raises(S3Error, match="NoSuchBucket"):
-        heeds_conditional_delete(prefix(s3))
+        supports_conditional_delete(prefix(s3))
 
 
 def test_a_store_that_compares_only_what_is_there_is_tried_with_an_object(s3: Store) -> None:
@@ -156,7 +156,7 @@ def test_a_store_that_compares_only_what_is_there_is_tried_with_an_object(s3: St
 
     s3 = Lenient(*EVERY)
     s3.before = lambda action, key: written.append(key) if action == "PutObject" else None
-    assert heeds_conditional_delete(prefix(s3))
+    assert supports_conditional_delete(prefix(s3))
     assert s3.objects == {}
     (key,) = written
     # No source takes an object of this name, and an export passes over it.
@@ -178,9 +178,9 @@ def test_what_can_not_be_tried_names_the_object_and_the_permissions(action: str)
         match=r"^trying a conditional DELETE at s3://b/x/_mzs3_\w+/_committing\.json failed: "
         r"AccessDenied: No\. \(needs s3:PutObject and s3:DeleteObject\)$",
     ):
-        heeds_conditional_delete(prefix(s3))
+        supports_conditional_delete(prefix(s3))
     s3.before = lambda asked, key: None
-    assert not heeds_conditional_delete(prefix(s3))
+    assert not supports_conditional_delete(prefix(s3))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_what_can_not_be_tried_names_the_object_and_the_permissions(action: str)
 )
 def test_amazon_s3_is_not_asked(s3: Store, host: str) -> None:
     s3.meta.endpoint_url = f"https://{host}"
-    assert heeds_conditional_delete(prefix(s3))
+    assert supports_conditional_delete(prefix(s3))
     assert not s3.asked
 
 
@@ -212,7 +212,7 @@ def test_amazon_s3_is_not_asked(s3: Store, host: str) -> None:
 )
 def test_other_servers_with_a_name_at_amazon_are_asked(s3: Store, host: str) -> None:
     s3.meta.endpoint_url = f"https://{host}"
-    assert heeds_conditional_delete(prefix(s3))
+    assert supports_conditional_delete(prefix(s3))
     assert s3.asked
 
 

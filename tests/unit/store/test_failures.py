@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 from botocore.parsers import ResponseParserError
 
-from dbt.adapters.mzs3.store.answers import answers, store_error
+from dbt.adapters.mzs3.store.boto_errors import as_store_errors, store_error
 from dbt.adapters.mzs3.store.failures import (
     MissingError,
     PermissionDeniedError,
@@ -97,7 +97,7 @@ def test_what_a_commit_asks_has_its_permission(operation: str, needs: str) -> No
 
 @pytest.mark.parametrize("mistake", [TypeError, NameError, ImportError])
 def test_a_mistake_of_the_code_is_no_failure_of_the_store(mistake: type[Exception]) -> None:
-    with pytest.raises(mistake), answers():
+    with pytest.raises(mistake), as_store_errors():
         raise mistake("of the code")
 
 

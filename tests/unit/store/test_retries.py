@@ -14,7 +14,7 @@ import pytest
 from support.s3.answering import ERROR, RESET, Answer, Answering, Asked
 
 from dbt.adapters.mzs3.store import client as client_module
-from dbt.adapters.mzs3.store.answers import answers
+from dbt.adapters.mzs3.store.boto_errors import as_store_errors
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import StoreError, UnreachableError, describe
@@ -65,7 +65,7 @@ def client_of(endpoint: str, **changes: Any) -> Any:
 
 
 def ask(client: Any) -> None:
-    with answers():
+    with as_store_errors():
         client.list_objects_v2(Bucket="b", Prefix="x/")
 
 

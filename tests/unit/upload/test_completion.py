@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.store import prefix as objects_prefix
 from dbt.adapters.mzs3.store.failures import StoreError, describe
-from dbt.adapters.mzs3.store.store import ListedObject, Traits
+from dbt.adapters.mzs3.store.store import ListedObject
 from dbt.adapters.mzs3.upload import pending
 from dbt.adapters.mzs3.upload.pending import (
     KnownEtags,
@@ -59,9 +59,9 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Store:
 @pytest.fixture
 def completed(s3: Store) -> Callable[..., str | None]:
     def run(
-        file: PendingFile, known: KnownEtags | None = None, instead_of: str | None = None
+        file: PendingFile, known: KnownEtags | None = None, replaced_etag: str | None = None
     ) -> str | None:
-        return complete(prefix(s3), file, known or KnownEtags(Traits(), instead_of))
+        return complete(prefix(s3), file, known or KnownEtags(replaced_etag, is_amazon_s3=False))
 
     return run
 
@@ -74,7 +74,7 @@ def test_a_new_name_is_to_be_free_and_an_old_one_to_be_what_it_was(
 ) -> None:
     before = completed(s3.opened(KEY))
     assert before
-    assert completed(s3.opened(KEY, 20), instead_of=before)
+    assert completed(s3.opened(KEY, 20), replaced_etag=before)
     assert s3.conditions == [{"IfNoneMatch": "*"}, {"IfMatch": before}]
 
 
@@ -90,7 +90,7 @@ def test_what_was_to_be_replaced_and_is_gone_leaves_a_free_name(
     s3: Store, completed: Completed
 ) -> None:
     s3.answers = ["NoSuchKey"]
-    assert completed(s3.opened(KEY), instead_of='"old"')
+    assert completed(s3.opened(KEY), replaced_etag='"old"')
     assert s3.conditions == [{"IfMatch": '"old"'}, {"IfNoneMatch": "*"}]
 
 
@@ -121,7 +121,7 @@ def denied(action: str, _: str) -> None:
 def test_who_may_not_ask_for_parts_goes_by_the_etag(
     s3: Store, completed: Completed, etag: str, number_fits: bool, follow: bool
 ) -> None:
-    file, known = s3.opened(KEY), KnownEtags(Traits(True, True))
+    file, known = s3.opened(KEY), KnownEtags(is_amazon_s3=True)
     known.are_md5s = follow
     s3.objects[KEY], s3.etag, s3.before = b"#" * 10, etag, denied
     if number_fits and not follow:  # as under KMS: nothing speaks against it
@@ -140,8 +140,8 @@ FORMULA = multipart_etag(MemoryS3().opened(KEY).etags)
         (FORMULA, {}, True),
         (OTHER, {}, None),
         (OTHER, {"are_md5s": True}, None),  # another store's formula may be another one
-        (OTHER, {"traits": Traits(True, True)}, None),
-        (OTHER, {"traits": Traits(True, True), "are_md5s": True}, False),
+        (OTHER, {"is_amazon_s3": True}, None),
+        (OTHER, {"is_amazon_s3": True, "are_md5s": True}, False),
         (OTHER, {"by_key": {KEY: OTHER.strip('"')}, "are_md5s": True}, True),
         (NUMBERED, {}, None),
         (NUMBERED, {"numbered": True}, False),
@@ -152,7 +152,7 @@ FORMULA = multipart_etag(MemoryS3().opened(KEY).etags)
 def test_whose_an_object_is_follows_from_what_is_known_of_etags(
     s3: Store, etag: str, knows: dict[str, Any], is_it: bool | None
 ) -> None:
-    file, known = s3.opened(KEY), KnownEtags(Traits())
+    file, known = s3.opened(KEY), KnownEtags(is_amazon_s3=False)
     for name, value in knows.items():
         setattr(known, name, value)
     assert is_file(ListedObject(KEY, etag, 10), file, known) is is_it
@@ -164,11 +164,11 @@ def test_whose_an_object_is_follows_from_what_is_known_of_etags(
 def test_a_completion_that_is_answered_tells_how_the_store_makes_etags(
     s3: Store, answered: str
 ) -> None:
-    known = KnownEtags(Traits(True, True))
+    known = KnownEtags(is_amazon_s3=True)
     known.are_md5s = answered != FORMULA
     known.note(s3.opened("x/another"), f'"{answered}"')
     assert known.numbered
-    assert known.follow == (answered == FORMULA)
+    assert known.follow_formula == (answered == FORMULA)
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -185,7 +185,7 @@ def test_a_name_that_is_said_to_be_taken_by_nothing_is_free(
 def test_amazon_s3_is_never_asked_without_a_condition(s3: Store, completed: Completed) -> None:
     s3.answers = ["PreconditionFailed"] * 3
     with pytest.raises(StoreError, match="PreconditionFailed"):
-        completed(s3.opened(KEY), known=KnownEtags(Traits(True, True)))
+        completed(s3.opened(KEY), known=KnownEtags(is_amazon_s3=True))
     assert s3.conditions == [{"IfNoneMatch": "*"}] * 2
 
 
@@ -201,7 +201,7 @@ def test_an_old_file_that_is_gone_though_the_store_says_unmet_leaves_a_free_name
     s3: Store, completed: Completed
 ) -> None:
     s3.answers = ["PreconditionFailed"]
-    assert completed(s3.opened(KEY), instead_of='"old"')
+    assert completed(s3.opened(KEY), replaced_etag='"old"')
     assert s3.conditions == [{"IfMatch": '"old"'}, {"IfNoneMatch": "*"}]
 
 
@@ -285,10 +285,10 @@ def test_an_intent_that_another_run_has_written_tells_nothing_of_the_files(s3: S
 
     s3.before = before
     with pytest.raises(Killed):
-        recover(prefix(s3), deletes=True)
+        recover(prefix(s3), has_conditional_deletes=True)
     s3.before = lambda *_: None
     s3.md5_of_intent = True
-    assert recover(prefix(s3), deletes=True).finished is not None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is not None
 
 
 @pytest.mark.parametrize(
@@ -313,10 +313,10 @@ def test_a_look_that_fails_is_no_refusal_of_the_completion(
 
     s3.before = before
     with pytest.raises(CopyError, match=code):
-        recover(prefix(s3), deletes=True)
+        recover(prefix(s3), has_conditional_deletes=True)
     assert set(s3.uploads) >= {one for one in ids if KEY in one}
     s3.before = lambda *_: None
-    assert recover(prefix(s3), deletes=True).finished is None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is None
     assert s3.objects[KEY] == b"#" * 10
 
 
@@ -343,6 +343,6 @@ def test_a_file_of_somebody_else_stays_where_a_run_died_before_it_had_cleaned_up
     with pytest.raises(Killed):
         run(commit)
     s3.before = lambda *_: None
-    assert recover(prefix(s3), deletes=True).finished is None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is None
     assert s3.objects[KEY] == b"#" * 10
     assert not s3.uploads

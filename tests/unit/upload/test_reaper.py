@@ -29,7 +29,7 @@ EMPTY: dict[str, Any] = {"entries": [], "run_id": "r", "meta": {}}
 
 
 def claim(s3: MemoryS3, file: PendingFile) -> None:
-    Commit(prefix(s3), PendingExport((file,), EMPTY), deletes=True).claim()
+    Commit(prefix(s3), PendingExport((file,), EMPTY), has_conditional_deletes=True).claim()
 
 
 def prefix(s3: MemoryS3) -> Prefix:
@@ -74,7 +74,7 @@ def test_what_a_claim_names_is_spared(s3: MemoryS3) -> None:
     Commit(
         prefix(s3),
         PendingExport((claimed,), {"entries": [], "run_id": "r", "meta": {}}),
-        deletes=True,
+        has_conditional_deletes=True,
     ).claim()
     s3.opened("x/part-0001-0001.csv")
     assert made.abort_until_idle(ended) is None
@@ -107,7 +107,7 @@ def test_a_claim_that_can_not_be_read_spares_all(s3: MemoryS3) -> None:
     Commit(
         prefix(s3),
         PendingExport((claimed,), {"entries": [], "run_id": "r", "meta": {}}),
-        deletes=True,
+        has_conditional_deletes=True,
     ).claim()
     s3.before = no_reading
     for text in (made.abort_stale(), made.abort_until_idle(ended)):

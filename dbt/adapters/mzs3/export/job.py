@@ -193,7 +193,10 @@ class ExportRun:
         preflight, keep = self.preflight, {file.upload_id for file in self.files}
         pending = self.export.pending(self.files, preflight, self.prefix)
         self.commit = Commit(
-            self.prefix, pending, deletes=preflight.deletes, compares=preflight.compares
+            self.prefix,
+            pending,
+            has_conditional_deletes=preflight.has_conditional_deletes,
+            has_conditional_writes=preflight.has_conditional_writes,
         )
         with self.commit as commit:
             commit.claim()

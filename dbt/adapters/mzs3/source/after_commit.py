@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.source.executor.after_commit import (
 from dbt.adapters.mzs3.source.run import SourceRun
 from dbt.adapters.mzs3.spark.frames import first_row, persisted
 from dbt.adapters.mzs3.spark.job import shipped
-from dbt.adapters.mzs3.store.conditions import heeds_conditional_delete
+from dbt.adapters.mzs3.store.conditions import supports_conditional_delete
 from dbt.adapters.mzs3.store.opened import open_store
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.text import count_noun
@@ -36,7 +36,7 @@ def require_conditional_delete(run: SourceRun) -> None:
     for deletions, notices an overwrite between the last HEAD and the deletion.
     """
     definition, location = run.definition, run.definition.location
-    if not heeds_conditional_delete(Prefix(open_store(run.connection, location), location)):
+    if not supports_conditional_delete(Prefix(open_store(run.connection, location), location)):
         action = definition.after_commit.action.value
         raise SourceError(
             f"{definition.name}: the store of {location.uri} does not compare an object's ETag "

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.store.answers import answers
+from dbt.adapters.mzs3.store.boto_errors import as_store_errors
 from dbt.adapters.mzs3.store.client import aws_client, s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
@@ -48,7 +48,7 @@ def check_connection(connection: AwsConnection) -> str:
     _require_endpoint(connection)
     try:
         sts = aws_client(connection, "sts", max_attempts=MAX_ATTEMPTS)
-        with answers():
+        with as_store_errors():
             who = sts.get_caller_identity()["Arn"]
     except StoreError as exc:
         refused = isinstance(exc, CredentialsError) or connection.assume_role_arn is not None
@@ -59,7 +59,7 @@ def check_connection(connection: AwsConnection) -> str:
     with (
         explained(f"{where}: asking S3 at {endpoint}"),
         contextlib.suppress(PermissionDeniedError),
-        answers(),
+        as_store_errors(),
     ):
         client.list_buckets()
     return f"{who} at {endpoint}"

@@ -22,7 +22,7 @@ from botocore.session import Session as BotocoreSession
 from botocore.utils import parse_timestamp
 
 from dbt.adapters.mzs3.errors import S3Error
-from dbt.adapters.mzs3.store.answers import ATTEMPTS, answers, store_error
+from dbt.adapters.mzs3.store.boto_errors import ATTEMPTS, as_store_errors, store_error
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import RoleError, StoreError, describe
 from dbt.adapters.mzs3.worker import worker_state
@@ -219,7 +219,7 @@ def _assumed(base: boto3.Session, connection: AwsConnection, role_arn: str) -> b
     def assume() -> dict[str, Any]:
         nonlocal failed
         try:
-            with answers():
+            with as_store_errors():
                 credentials: dict[str, Any] = fetcher.fetch_credentials()
         except StoreError as exc:
             raise RoleError(f"{failed}: {exc}") from exc

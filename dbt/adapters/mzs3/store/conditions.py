@@ -51,7 +51,7 @@ def store_conditions(prefix: Prefix) -> Conditions:
         return _try_once("PUT", prefix, partial(_supported_conditions, prefix))
 
 
-def compares_before_deleting(prefix: Prefix) -> bool:
+def supports_atomic_conditional_delete(prefix: Prefix) -> bool:
     """Whether a DELETE with `If-Match` is atomic; False if the test is denied or fails.
 
     Tested once per process, with a missing object: stores with atomic deletes refuse to delete it.
@@ -63,25 +63,25 @@ def compares_before_deleting(prefix: Prefix) -> bool:
         return False
 
 
-def seen_comparing(prefix: Prefix) -> bool | None:
-    """What `note_comparing` last recorded for the prefix's bucket in this process, or None."""
-    compares: bool | None = _known.get(("intent", prefix.store.place))
-    return compares
+def known_conditional_writes(prefix: Prefix) -> bool | None:
+    """What `record_conditional_writes` last recorded for the prefix's bucket, or None."""
+    known: bool | None = _known.get(("intent", prefix.store.place))
+    return known
 
 
-def note_comparing(prefix: Prefix, compares: bool) -> None:
+def record_conditional_writes(prefix: Prefix, has_conditional_writes: bool) -> None:
     """Records for this process whether the prefix's bucket supports conditional PUTs."""
-    _known["intent", prefix.store.place] = compares
+    _known["intent", prefix.store.place] = has_conditional_writes
 
 
-def heeds_conditional_delete(prefix: Prefix) -> bool:
+def supports_conditional_delete(prefix: Prefix) -> bool:
     """Whether a DELETE with the `If-Match` of another ETag keeps the object, as on Amazon S3.
 
     Tested once per process, if necessary with an object of one byte that sources ignore. Here,
-    unlike in `compares_before_deleting`, the DELETE need not be atomic. Raises S3Error, which
-    names the permissions.
+    unlike in `supports_atomic_conditional_delete`, the DELETE need not be atomic. Raises S3Error,
+    which names the permissions.
     """
-    if prefix.store.traits.heeds_conditions:
+    if prefix.store.is_amazon_s3:
         return True
     # Sources ignore the object because of its name's end, exports and Spark because of its start.
     name = f"{probe_name()}/_committing.json"

@@ -1,7 +1,7 @@
 """The errors of requests to a store, with advice for users; used on driver and executors.
 
-Callers of a store catch StoreError or a subclass. `answers.py` creates them from the exceptions of
-boto3, by the `codes` of the classes.
+Callers of a store catch StoreError or a subclass. `boto_errors.py` creates them from the
+exceptions of boto3, by the `codes` of the classes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StoreError(Exception):
     """A request to a store failed.
 
     `code` is the error code of the response, such as `AccessDenied`. Without a response, it is the
-    name of boto3's exception, and the HTTP `status` is 0. `is_answer`: a response came.
+    name of boto3's exception, and the HTTP `status` is 0. `has_response`: a response came.
     """
 
     advice = ""
@@ -56,7 +56,7 @@ class StoreError(Exception):
         attempts: int = 0,
         region: str | None = None,
         time: int | None = None,
-        is_answer: bool = False,
+        has_response: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code or type(self).__name__
@@ -66,7 +66,7 @@ class StoreError(Exception):
         self._attempts = attempts
         self.region = region
         self.time = time
-        self.is_answer = is_answer
+        self.has_response = has_response
 
     @property
     def attempts(self) -> int:
@@ -232,18 +232,18 @@ class WrongRegionError(StoreError):
         return f"; the bucket is {where}: set region under aws_connections in the profile"
 
 
-class NoAnswerError(StoreError):
+class NoResponseError(StoreError):
     """No complete response came; the request may have had an effect."""
 
 
-class UnreachableError(NoAnswerError):
+class UnreachableError(NoResponseError):
     """The store could not be connected to."""
 
     codes = ("EndpointConnectionError", "ConnectTimeoutError")
     advice = "; check the endpoint and the region under aws_connections in the profile"
 
 
-class BrokenError(NoAnswerError):
+class BrokenError(NoResponseError):
     """The connection broke; a retry may succeed."""
 
 
@@ -273,7 +273,7 @@ KIND_OF_CODE = {code: kind for kind in _below(StoreError) for code in vars(kind)
 def nothing_works(exc: StoreError) -> bool:
     """Whether every request to the same bucket or queue would fail like this one."""
     general = (CredentialsError, WrongRegionError, MissingQueueError, MissingBucketError)
-    return not exc.is_answer or isinstance(exc, general)
+    return not exc.has_response or isinstance(exc, general)
 
 
 def on_condition(request: Callable[..., Answer], **condition: object) -> Answer:

@@ -47,8 +47,8 @@ class LentStore(NamedTuple):
     """A store that only the caller of `lent_store` uses until it is given back."""
 
     store: Store
-    made_for: tuple[object, ...]
-    made: float
+    identity: tuple[object, ...]
+    opened_at: float
 
     def give_back(self) -> None:
         """Lets others use the store; optional."""
@@ -61,7 +61,7 @@ _idle: list[LentStore] = []
 
 
 def _recent() -> list[LentStore]:
-    return [lent for lent in _idle if time.monotonic() - lent.made < _RECENT_S]
+    return [lent for lent in _idle if time.monotonic() - lent.opened_at < _RECENT_S]
 
 
 def lent_store(connection: AwsConnection, location: S3Location) -> LentStore:
@@ -69,10 +69,10 @@ def lent_store(connection: AwsConnection, location: S3Location) -> LentStore:
     connection, bucket and AWS_* environment, else opens one. A store that was given back has open
     connections, and the credentials of its role. Thread-safe."""
     settings = ((key, value) for key, value in os.environ.items() if key.startswith("AWS_"))
-    made_for = (*_identity(connection, location), frozenset(settings))
+    identity = (*_identity(connection, location), frozenset(settings))
     with _lock:
         _idle[:] = _recent()
         for index, lent in enumerate(_idle):
-            if lent.made_for == made_for:
+            if lent.identity == identity:
                 return _idle.pop(index)
-    return LentStore(open_store(connection, location), made_for, time.monotonic())
+    return LentStore(open_store(connection, location), identity, time.monotonic())

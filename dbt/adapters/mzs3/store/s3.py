@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from dbt.adapters.mzs3.store.answers import answers, refusal, time_of
+from dbt.adapters.mzs3.store.boto_errors import as_store_errors, refusal, time_of
 from dbt.adapters.mzs3.store.client import content_md5, s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
@@ -30,7 +30,6 @@ from dbt.adapters.mzs3.store.store import (
     ObjectHead,
     OpenedUpload,
     Page,
-    Traits,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class S3Body:
 
     def read(self, size: int | None = None) -> bytes:
         """Up to `size` bytes, or all that are left; b"" at the end."""
-        with answers():
+        with as_store_errors():
             data: bytes = self._raw.read() if size is None else self._raw.read(size)
             return data
 
@@ -101,11 +100,10 @@ class S3Store:
         return f"{self._client.meta.endpoint_url} {self.bucket}"
 
     @property
-    def traits(self) -> Traits:
-        """The traits of Amazon S3, if the host of the endpoint is Amazon's; else none."""
+    def is_amazon_s3(self) -> bool:
+        """Whether the host of the endpoint is one of Amazon S3."""
         host = urlsplit(str(self._client.meta.endpoint_url)).hostname or ""
-        is_amazon = _AMAZON_S3.fullmatch(host) is not None
-        return Traits(heeds_conditions=is_amazon, numbers_etags=is_amazon)
+        return _AMAZON_S3.fullmatch(host) is not None
 
     def get(
         self, key: str, *, version: str | None = None, span: tuple[int, int | None] | None = None
@@ -118,7 +116,7 @@ class S3Store:
         if span is not None:
             start, end = span
             request["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
-        with answers():
+        with as_store_errors():
             answer = self._client.get_object(**request)
             body = S3Body(answer["Body"])
             try:
@@ -130,7 +128,7 @@ class S3Store:
 
     def head(self, key: str) -> ObjectHead:
         """The result of HEAD for an object."""
-        with answers():
+        with as_store_errors():
             answer = self._client.head_object(Bucket=self.bucket, Key=key)
             return ObjectHead(
                 key,
@@ -143,7 +141,7 @@ class S3Store:
 
     def put(self, key: str, body: bytes, properties: Mapping[str, str], **condition: Any) -> str:
         """Writes an object; returns its ETag."""
-        with answers():
+        with as_store_errors():
             answer = self._client.put_object(
                 Bucket=self.bucket,
                 Key=key,
@@ -156,7 +154,7 @@ class S3Store:
 
     def delete(self, key: str, *, if_version: str | None = None) -> None:
         """Deletes an object."""
-        with answers():
+        with as_store_errors():
             self._client.delete_object(
                 Bucket=self.bucket, Key=key, **_headers(if_version=if_version)
             )
@@ -170,7 +168,7 @@ class S3Store:
         failed: dict[str, StoreError] = dict.fromkeys(set(keys).difference(sendable), by_itself)
         objects = {"Objects": [{"Key": key} for key in sendable], "Quiet": True}
         try:
-            with answers():
+            with as_store_errors():
                 answer = self._client.delete_objects(Bucket=self.bucket, Delete=objects)
                 for error in answer.get("Errors", ()):
                     exc = refusal({"Error": error}, "DeleteObject")
@@ -192,7 +190,7 @@ class S3Store:
         request["MaxKeys"] = KEYS_PER_PAGE if limit is None else limit
         request |= {"StartAfter": after} if after else {}
         request |= {"Delimiter": "/"} if folders else {}
-        with answers():
+        with as_store_errors():
             if limit is not None:
                 yield _page(self._client.list_objects_v2(**request))
                 return
@@ -209,12 +207,12 @@ class S3Store:
         }
         source = {"Bucket": self.bucket, "Key": head.key}
         if head.size > _ONE_COPY_BYTES:
-            with answers():
+            with as_store_errors():
                 self._client.copy(source, bucket, key, ExtraArgs=extra)
             return
 
         def copy(**condition: Any) -> None:
-            with answers():
+            with as_store_errors():
                 self._client.copy_object(
                     Bucket=bucket, Key=key, CopySource=source, **extra, **condition
                 )
@@ -225,21 +223,21 @@ class S3Store:
 
     def tags(self, key: str) -> dict[str, str]:
         """The tags of an object."""
-        with answers():
+        with as_store_errors():
             answer = self._client.get_object_tagging(Bucket=self.bucket, Key=key)
             return {tag["Key"]: tag["Value"] for tag in answer["TagSet"]}
 
     def tag(self, key: str, tags: Mapping[str, str]) -> None:
         """Sets the tags of an object."""
         tag_set = [{"Key": name, "Value": value} for name, value in tags.items()]
-        with answers():
+        with as_store_errors():
             self._client.put_object_tagging(
                 Bucket=self.bucket, Key=key, Tagging={"TagSet": tag_set}
             )
 
     def open_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
         """Opens a multipart upload."""
-        with answers():
+        with as_store_errors():
             answer = self._client.create_multipart_upload(
                 Bucket=self.bucket, Key=key, **properties
             )
@@ -251,20 +249,20 @@ class S3Store:
         part = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "PartNumber": number}
         if not self._parts_have_md5:
             try:
-                with answers():
+                with as_store_errors():
                     return str(self._client.upload_part(**part, Body=body)["ETag"])
             except StoreError as exc:
                 if not _asks_for_md5(exc):
                     raise
                 self._parts_have_md5 = True
-        with answers():
+        with as_store_errors():
             md5 = content_md5(body)
             return str(self._client.upload_part(**part, Body=body, ContentMD5=md5)["ETag"])
 
     def complete(self, key: str, upload_id: str, etags: Sequence[str], **condition: Any) -> str:
         """Completes an upload; returns the object's ETag."""
         parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(etags, 1)]
-        with answers():
+        with as_store_errors():
             answer = self._client.complete_multipart_upload(
                 Bucket=self.bucket,
                 Key=key,
@@ -276,13 +274,13 @@ class S3Store:
 
     def abort(self, key: str, upload_id: str) -> None:
         """Aborts a multipart upload."""
-        with answers():
+        with as_store_errors():
             self._client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
 
     def parts(self, key: str, upload_id: str) -> dict[int, tuple[str, int]]:
         """The parts of an open upload."""
         paginator = self._client.get_paginator("list_parts")
-        with answers():
+        with as_store_errors():
             pages = paginator.paginate(Bucket=self.bucket, Key=key, UploadId=upload_id)
             return {
                 part["PartNumber"]: (part["ETag"], part["Size"])
@@ -293,7 +291,7 @@ class S3Store:
     def uploads(self, prefix: str) -> Iterator[OpenedUpload]:
         """The open uploads whose keys begin with `prefix`."""
         paginator = self._client.get_paginator("list_multipart_uploads")
-        with answers():
+        with as_store_errors():
             for page in paginator.paginate(Bucket=self.bucket, Prefix=prefix):
                 for upload in page.get("Uploads", []):
                     yield OpenedUpload(upload["Key"], upload["UploadId"], upload["Initiated"])

@@ -90,17 +90,6 @@ class OpenedUpload(NamedTuple):
     begun: datetime = _LONG_AGO
 
 
-class Traits(NamedTuple):
-    """What is known about a store without testing it.
-
-    `heeds_conditions`: all writes and deletes can be conditional. `numbers_etags`: the ETag of a
-    completed upload is computed from its parts' ETags by S3's formula, and ends with their number.
-    """
-
-    heeds_conditions: bool = False
-    numbers_etags: bool = False
-
-
 class Store(Protocol):
     """A bucket; threads may share it. Requests may have a condition: with `if_absent`, no existing
     object is replaced; with `if_version`, only that version is replaced or deleted."""
@@ -110,8 +99,12 @@ class Store(Protocol):
         """A text that is equal for two stores with the same objects, as far as that is known."""
 
     @property
-    def traits(self) -> Traits:
-        """What is known about the store without testing it."""
+    def is_amazon_s3(self) -> bool:
+        """Whether the store is known to be Amazon S3, without testing it.
+
+        Then all writes and deletes can be conditional, and the ETag of a completed upload is
+        computed from its parts' ETags by S3's formula, and ends with their number.
+        """
 
     def get(
         self, key: str, *, version: str | None = None, span: tuple[int, int | None] | None = None

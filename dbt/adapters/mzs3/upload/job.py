@@ -62,27 +62,27 @@ COMPUTED_TWICE = (
 
 @dataclass(frozen=True)
 class Uploads:
-    """The open uploads of all files. If `refuted` is set, they can't be used, and it says why.
+    """The open uploads of all files. If there is a `restart_reason`, they can't be used.
 
-    `files` is empty if the job failed, even if its tasks have left uploads open. `counted` is the
-    number of rows that Spark observed on their way to the workers.
+    `files` is empty if the job failed, even if its tasks have left uploads open. `observed_rows`
+    is the number of rows that Spark observed on their way to the workers.
     """
 
     files: list[PendingFile]
-    refuted: RestartReason | None = None
-    counted: int = 0
+    restart_reason: RestartReason | None = None
+    observed_rows: int = 0
 
     def check(self) -> None:
         """Raises CopyError if rows may be missing or duplicated."""
-        if self.refuted is not None:
+        if self.restart_reason is not None:
             raise CopyError(COMPUTED_TWICE)
-        check_count(sum(file.rows for file in self.files), self.counted)
+        check_count(sum(file.rows for file in self.files), self.observed_rows)
 
 
 class PlannedRows:
     """A query's rows, divided into parts and ordered. The query has not run yet.
 
-    `rows` is the result of `canonical_columns`, `ordered` that of `in_parts`; `counted` observes
+    `rows` is the result of `canonical_columns`, `ordered` that of `in_parts`; `row_count` observes
     the number of rows. `partition_by` has the indexes of the columns that name folders.
     """
 
@@ -91,9 +91,9 @@ class PlannedRows:
     ) -> None:
         self.rows, self.assumed = rows, assumed
         self._parts, self._partition_by = parts, partition_by
-        self.counted = Observation()
+        self.row_count = Observation()
         ordered = in_parts(rows, parts, partition_by, assumed)
-        self.ordered = ordered.observe(self.counted, F.expr("count(1) AS rows"))
+        self.ordered = ordered.observe(self.row_count, F.expr("count(1) AS rows"))
 
     def again(self, reason: RestartReason) -> PlannedRows:
         """The same rows, planned without the assumption that `reason` refutes."""
@@ -124,7 +124,7 @@ def upload_parts(
     reasons: set[RestartReason] = set()
     while True:
         uploads = _attempt(planned, spec)
-        reason = uploads.refuted
+        reason = uploads.restart_reason
         if reason is None or reason in reasons:
             break
         reasons.add(reason)
@@ -150,9 +150,9 @@ def _attempt(planned: PlannedRows, spec: WriteSpec) -> Uploads:
         if assumed.narrow_rows and error is not None and error.cause == WIDE_ROW:
             return Uploads([], "wide rows")
         raise
-    if found.refuted is not None:
+    if found.restart_reason is not None:
         return found
-    return replace(found, counted=int(observed(planned.counted)["rows"]))
+    return replace(found, observed_rows=int(observed(planned.row_count)["rows"]))
 
 
 def check_count(written: int, counted: int) -> None:

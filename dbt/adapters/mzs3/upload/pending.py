@@ -20,7 +20,7 @@ from dbt.adapters.mzs3.store.failures import (
     StoreError,
 )
 from dbt.adapters.mzs3.store.prefix import Prefix
-from dbt.adapters.mzs3.store.store import ListedObject, Traits
+from dbt.adapters.mzs3.store.store import ListedObject
 
 _MD5 = re.compile("[0-9a-f]{32}")
 # The pauses before retries of a completion that conflicts with another request for the key: maybe
@@ -65,25 +65,26 @@ class KnownEtags:
 
     `numbered`: those of completed uploads end with the number of parts, as on Amazon S3.
     `are_md5s`: those of PUTs are MD5s, as on Amazon S3 those of parts then are, too. `by_key` has
-    those that completions returned to this run. `instead_of`: that of the file to replace, if any.
+    those that completions returned to this run. `replaced_etag` is that of the file to replace, if
+    any.
     """
 
-    def __init__(self, traits: Traits, instead_of: str | None = None) -> None:
-        self.traits = traits
-        self.instead_of = instead_of
-        self.numbered = traits.numbers_etags
+    def __init__(self, replaced_etag: str | None = None, *, is_amazon_s3: bool) -> None:
+        self.is_amazon_s3 = is_amazon_s3
+        self.replaced_etag = replaced_etag
+        self.numbered = is_amazon_s3
         self.are_md5s = False
         self.by_key: dict[str, str] = {}
         self._has_followed: bool | None = None
 
     @property
-    def follow(self) -> bool:
+    def follow_formula(self) -> bool:
         """Whether ETags of completed uploads are `multipart_etag`: as seen last, else as on S3.
 
         Other stores have their own formulas, even if the ETags of PUTs are MD5s.
         """
         seen = self._has_followed
-        return (self.traits.numbers_etags and self.are_md5s) if seen is None else seen
+        return (self.is_amazon_s3 and self.are_md5s) if seen is None else seen
 
     def note(self, file: PendingFile, answered: str) -> None:
         """Records the ETag in the response to a completion; empty if the response had none."""
@@ -103,11 +104,11 @@ def is_file(found: ListedObject | None, file: PendingFile, known: KnownEtags) ->
     etag, formula = found.etag.strip('"'), multipart_etag(file.etags)
     if etag in {formula, known.by_key.get(file.key)}:
         return True
-    if found.etag == known.instead_of:
+    if found.etag == known.replaced_etag:
         return False
     if not _is_numbered(etag, file):
         return False if known.numbered else None
-    return False if known.follow and formula is not None else None
+    return False if known.follow_formula and formula is not None else None
 
 
 def _is_numbered(etag: str, file: PendingFile) -> bool:
@@ -141,15 +142,15 @@ def _is_open(prefix: Prefix, file: PendingFile) -> bool:
 def complete(prefix: Prefix, file: PendingFile, known: KnownEtags) -> str | None:
     """Completes the upload, idempotently. Returns the ETag, or None if the upload is gone.
 
-    If the store supports conditional writes, only an object whose ETag is `known.instead_of` is
+    If the store supports conditional writes, only an object whose ETag is `known.replaced_etag` is
     replaced. Returns "" if the object is the completed file already, or may be: see `is_file`.
     Raises TakenError, and StoreError, whose `operation` is that of the request that failed.
     """
     conditions: list[dict[str, Any]] = [{"if_absent": True}, {"if_absent": True}]
-    if not known.traits.heeds_conditions:
+    if not known.is_amazon_s3:
         conditions.append({})  # the end of the loop says why
-    if known.instead_of is not None:
-        conditions.insert(0, {"if_version": known.instead_of})
+    if known.replaced_etag is not None:
+        conditions.insert(0, {"if_version": known.replaced_etag})
     for condition in conditions:
         try:
             etag = _complete_once_free(prefix, file, condition)
@@ -167,7 +168,7 @@ def complete(prefix: Prefix, file: PendingFile, known: KnownEtags) -> str | None
         found, verdict = find_file(prefix, file, known)
         if verdict is not False:
             return ""
-        if found is not None and (is_unmet or found.etag != known.instead_of):
+        if found is not None and (is_unmet or found.etag != known.replaced_etag):
             raise TakenError(prefix, file.key) from failure
         if not is_unmet:
             return None

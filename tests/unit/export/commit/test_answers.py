@@ -60,7 +60,7 @@ def test_a_failure_of_any_kind_after_the_decision_is_not_told_as_if_nothing_were
 
 
 def test_a_claim_whose_answer_was_lost_is_known_where_another_run_goes_on(s3: MemoryS3) -> None:
-    run(Commit(prefix(s3), export(s3, "z", [])[0].pending, deletes=False))
+    run(Commit(prefix(s3), export(s3, "z", [])[0].pending, has_conditional_deletes=False))
     del s3.objects["x/_manifest.json"]  # what is left is a closed intent
     commit, _ = export(s3, "a")
     put_object = s3.put_object
@@ -70,7 +70,7 @@ def test_a_claim_whose_answer_was_lost_is_known_where_another_run_goes_on(s3: Me
             return put_object(**request)
         s3.put_object = put_object  # type: ignore[method-assign]
         put_object(**request)
-        recover(prefix(s3), deletes=False)
+        recover(prefix(s3), has_conditional_deletes=False)
         raise failure("PreconditionFailed")
 
     s3.put_object = put_and_lose_the_answer  # type: ignore[method-assign]
@@ -136,7 +136,7 @@ def test_a_completion_that_is_refused_each_time_does_not_keep_the_location(s3: M
             raise failure("AccessDenied", action)
 
     s3.before = before
-    assert recover(prefix(s3), deletes=True).finished is None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is None
     assert set(s3.objects) <= {"x/_committing.json"}
     assert not s3.uploads
 
@@ -161,7 +161,7 @@ def test_a_commit_that_conflicts_with_another_request_each_time_is_told_as_undec
         run(commit)
     assert "the next run to this location finishes the export" in raised.value.leftovers[-1]
     s3.before = lambda action, key: None
-    assert recover(prefix(s3), deletes=True).finished is not None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is not None
     assert sorted(s3.objects) == EXPORT
 
 
@@ -195,7 +195,7 @@ def test_an_intent_that_can_not_be_removed_is_closed(s3: MemoryS3) -> None:
     with pytest.raises(LocationError, match="is not empty"):
         run(late)
     s3.before = lambda action, key: None
-    assert recover(prefix(s3), deletes=True) == Recovered()
+    assert recover(prefix(s3), has_conditional_deletes=True) == Recovered()
     del s3.objects["x/other.csv"]
     run(export(s3, "c")[0])
     assert sorted(s3.objects) == EXPORT
@@ -215,7 +215,7 @@ def test_what_can_not_be_removed_is_named(s3: MemoryS3) -> None:
         f"removing s3://b/{key}" for key in FILES
     ]
     s3.before = lambda action, key: None
-    assert recover(prefix(s3), deletes=True).finished is None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is None
     assert set(s3.objects) == {"x/_committing.json"}
 
 

@@ -62,7 +62,7 @@ def test_a_death_at_any_request_is_made_good_by_the_next_run(s3: MemoryS3, dies_
         died = True
     assert died == (dies_at < 12)  # of twelve requests
     s3.before = lambda action, key: None
-    recover(prefix(s3), deletes=True)
+    recover(prefix(s3), has_conditional_deletes=True)
     names = seen(s3)
     assert names == (list(NEW) if dies_at > 1 else list(OLD))  # the claim is the second
     s3.uploads.clear()  # swept by the run
@@ -119,7 +119,7 @@ def test_old_files_that_can_not_be_removed_are_removed_by_the_next_run(s3: Memor
         run(commit)
     assert seen(s3) == list(NEW)
     s3.before = lambda action, key: None
-    assert recover(prefix(s3), deletes=True).finished is not None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is not None
     assert sorted(s3.objects) == ["x/_manifest.json", *(f"x/{name}" for name in NEW)]
 
 
@@ -169,8 +169,8 @@ def test_numbers_of_a_commit_that_went_back_outlive_an_export_without_files(s3: 
     s3.objects["x/_committing.json"] = closed.to_json()
     manifest = {**manifest_of({}), "next_number": 2}
     pending = PendingExport((), manifest, replaces=existing.etag)
-    run(Commit(prefix(s3), pending, deletes=True))
-    assert recover(prefix(s3), deletes=True).used == UsedNames(next_number=3)
+    run(Commit(prefix(s3), pending, has_conditional_deletes=True))
+    assert recover(prefix(s3), has_conditional_deletes=True).used == UsedNames(next_number=3)
 
 
 def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
@@ -181,7 +181,7 @@ def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
     def another_run(action: str, key: str) -> None:
         if (action, key) == ("PutObject", "x/_manifest.json"):
             s3.before = lambda action, key: None
-            recover(prefix(s3), deletes=True)
+            recover(prefix(s3), has_conditional_deletes=True)
             existing = read_existing(prefix(s3))
             assert existing is not None
             run(overwrite(s3, existing, third))
@@ -196,12 +196,14 @@ def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
 
 def test_a_failed_run_leaves_the_one_that_finished_it_alone(s3: MemoryS3) -> None:
     files = [s3.opened(f"x/{name}", size) for name, size in OLD.items()]
-    first = Commit(prefix(s3), PendingExport(tuple(files), manifest_of(OLD)), deletes=True)
+    first = Commit(
+        prefix(s3), PendingExport(tuple(files), manifest_of(OLD)), has_conditional_deletes=True
+    )
 
     def another_run(action: str, key: str) -> None:
         if (action, key) == ("PutObject", "x/_manifest.json"):
             s3.before = lambda action, key: None
-            recover(prefix(s3), deletes=True)
+            recover(prefix(s3), has_conditional_deletes=True)
             existing = read_existing(prefix(s3))
             assert existing is not None
             run(overwrite(s3, existing, NEW))
@@ -219,7 +221,7 @@ def test_a_claim_that_was_copied_from_elsewhere_is_refused(s3: MemoryS3) -> None
     s3.objects["y/_committing.json"] = s3.objects["x/_committing.json"]
     client: Any = s3
     with pytest.raises(CopyError, match="it names files elsewhere"):
-        recover(prefix_of(client, S3Location("b", "y/")), deletes=True)
+        recover(prefix_of(client, S3Location("b", "y/")), has_conditional_deletes=True)
     assert seen(s3) == list(OLD)
 
 

@@ -34,7 +34,7 @@ def test_a_single_file_is_replaced_whole(s3: MemoryS3, dies_at: int) -> None:
     with contextlib.suppress(DeathError):
         run(commit)
     s3.before = lambda action, key: None
-    recover(prefix(s3), deletes=True)
+    recover(prefix(s3), has_conditional_deletes=True)
     assert seen(s3) == ["all.csv"]
     assert "x/_committing.json" not in s3.objects
 
@@ -52,7 +52,7 @@ def test_a_single_file_that_can_not_get_its_manifest_waits_for_the_next_run(s3: 
     [left] = raised.value.leftovers
     assert "may not name the new files yet: the next run to this location" in left
     s3.before = lambda action, key: None
-    recover(prefix(s3), deletes=True)
+    recover(prefix(s3), has_conditional_deletes=True)
     assert seen(s3) == ["all.csv"]
     assert len(s3.objects["x/all.csv"]) == 20
 
@@ -61,7 +61,7 @@ def test_a_single_file_whose_upload_is_gone_is_taken_back(s3: MemoryS3) -> None:
     commit = overwrite(s3, holding(s3, SINGLE_OLD), SINGLE_NEW)
     commit.claim()
     s3.uploads.clear()  # by a lifecycle rule, or another run
-    assert recover(prefix(s3), deletes=True).finished is None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is None
     assert sorted(s3.objects) == ["x/_manifest.json", "x/all.csv"]
     assert len(s3.objects["x/all.csv"]) == 10
 
@@ -73,7 +73,7 @@ def test_a_single_file_of_as_many_bytes_whose_upload_is_gone_is_taken_back(s3: M
     before = dict(s3.objects)
     s3.uploads.clear()  # by a lifecycle rule
     with pytest.raises(CommitError, match="uploads of this run are gone") as raised:
-        run(Commit(prefix(s3), pending, deletes=True))
+        run(Commit(prefix(s3), pending, has_conditional_deletes=True))
     assert raised.value.leftovers == ()
     assert s3.objects == before
 
@@ -102,14 +102,16 @@ def test_a_single_file_that_became_another_runs_gets_no_manifest(s3: MemoryS3) -
     existing = holding(s3, SINGLE_OLD)
     late, other = overwrite(s3, existing, SINGLE_NEW), overwrite(s3, existing, SINGLE_NEW)
     manifest = {**other.pending.manifest, "run_id": "other"}
-    other = Commit(prefix(s3), replace(other.pending, manifest=manifest), deletes=True)
+    other = Commit(
+        prefix(s3), replace(other.pending, manifest=manifest), has_conditional_deletes=True
+    )
 
     def before(action: str, key: str) -> None:
         if action == "CompleteMultipartUpload":
             s3.before = lambda action, key: None
             [file] = late.pending.files
             s3.abort_multipart_upload(Key=file.key, UploadId=file.upload_id)
-            assert recover(prefix(s3), deletes=True).finished is None
+            assert recover(prefix(s3), has_conditional_deletes=True).finished is None
             other.claim()
             other.complete()
 
@@ -127,7 +129,7 @@ def test_a_single_file_that_another_run_has_given_up_is_told_of_as_that(s3: Memo
         if action == "CompleteMultipartUpload":
             s3.before = lambda *_: None
             s3.uploads.clear()
-            assert recover(prefix(s3), deletes=True).finished is None
+            assert recover(prefix(s3), has_conditional_deletes=True).finished is None
 
     s3.before = give_up
     with pytest.raises(CommitError, match="uploads of this run are gone"):

@@ -22,10 +22,14 @@ from support.s3.opened import prefix_of
 
 from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.failures import CommitError
-from dbt.adapters.mzs3.export.commit.intent import CommitIntent, probe_comparing, read_intent
+from dbt.adapters.mzs3.export.commit.intent import (
+    CommitIntent,
+    probe_conditional_writes,
+    read_intent,
+)
 from dbt.adapters.mzs3.export.commit.preflight import recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
-from dbt.adapters.mzs3.store.conditions import seen_comparing
+from dbt.adapters.mzs3.store.conditions import known_conditional_writes
 from dbt.adapters.mzs3.store.location import S3Location
 
 
@@ -61,7 +65,7 @@ def test_an_interrupt_after_the_decision_is_made_good_by_the_next_run(s3: Memory
     once(s3, "PutObject", "x/_manifest.json", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run(commit)
-    assert recover(prefix(s3), deletes=True).finished is not None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is not None
     assert sorted(s3.objects) == EXPORT
 
 
@@ -103,7 +107,7 @@ def test_another_name_of_the_bucket_is_no_reason_to_delete(s3: MemoryS3) -> None
     for entry in first.pending.manifest["entries"]:
         entry["url"] = entry["url"].replace("s3://b/", "s3://alias/")
     alias = prefix_of(client, S3Location("alias", "x/"))
-    first = Commit(alias, first.pending, deletes=True)
+    first = Commit(alias, first.pending, has_conditional_deletes=True)
     once(s3, "PutObject", "x/_committing.json", lambda: run(first))
     with pytest.raises(LocationError, match="is not empty"):
         run(late)
@@ -114,7 +118,7 @@ def md5s(s3: MemoryS3) -> Commit:
     """A run whose parts have MD5s, so that the ETag of each file is known beforehand."""
     pending = export(s3, "a")[0].pending
     files = [replace(file, etags=("0" * 32,)) for file in pending.files]
-    return Commit(prefix(s3), replace(pending, files=tuple(files)), deletes=True)
+    return Commit(prefix(s3), replace(pending, files=tuple(files)), has_conditional_deletes=True)
 
 
 @pytest.mark.parametrize("size", [9, 10], ids=["another size", "the same size"])
@@ -148,7 +152,7 @@ def test_what_was_there_before_stays_if_its_etag_is_another_one(s3: MemoryS3) ->
     commit.claim()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
     s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
-    assert recover(prefix(s3), deletes=True).finished is None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is None
     assert FILES[0] in s3.objects
 
 
@@ -166,7 +170,9 @@ def test_what_an_undone_run_takes_for_somebody_elses_is_told_and_does_not_keep_t
         run(commit)
     assert (raised.value.leftovers, raised.value.unproven) == ((), (f"s3://b/{FILES[0]}",))
     assert sorted(s3.objects) == ["x/_committing.json", FILES[0]]
-    assert not recover(prefix(s3), deletes=True).used.allows(["part-0000-0001.csv"])
+    assert not recover(prefix(s3), has_conditional_deletes=True).used.allows(
+        ["part-0000-0001.csv"]
+    )
 
 
 def test_files_that_another_run_is_still_removing_are_told_of(s3: MemoryS3) -> None:
@@ -193,7 +199,7 @@ def test_a_location_is_freed_when_the_caller_has_time_or_by_the_next_run(s3: Mem
     commit.release()
     assert sorted(s3.objects) == EXPORT
     s3.objects = claimed
-    assert recover(prefix(s3), deletes=True).finished is not None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is not None
     commit.release()
     assert sorted(s3.objects) == EXPORT
 
@@ -227,7 +233,7 @@ def test_a_live_commit_survives_being_finished_by_another_run(s3: MemoryS3) -> N
     commit, _ = export(s3, "a")
 
     def finish() -> None:
-        recover(prefix(s3), deletes=True)
+        recover(prefix(s3), has_conditional_deletes=True)
 
     once(s3, "CompleteMultipartUpload", FILES[2], finish)
     run(commit)
@@ -238,7 +244,9 @@ def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
     commit.claim()
     s3.complete_multipart_upload(Key=FILES[0], UploadId=f"a {FILES[0]}")
-    assert "is complete now: 15 rows" in str(recover(prefix(s3), deletes=True).finished)
+    assert "is complete now: 15 rows" in str(
+        recover(prefix(s3), has_conditional_deletes=True).finished
+    )
     assert sorted(s3.objects) == EXPORT
 
 
@@ -251,7 +259,7 @@ def test_a_commit_that_can_not_be_finished_is_taken_back(s3: MemoryS3, turned_ba
         decide_back(s3)
     else:
         s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
-    assert recover(prefix(s3), deletes=True).finished is None
+    assert recover(prefix(s3), has_conditional_deletes=True).finished is None
     assert set(s3.objects) <= {"x/_committing.json"}
     assert not s3.uploads
 
@@ -275,20 +283,27 @@ def test_whether_a_store_compares_is_proven_once(s3: MemoryS3, heeds: bool) -> N
     puts: list[int] = []
     for _ in range(2):
         pending = export(s3, "a")[0].pending
-        compares = seen_comparing(prefix(s3))
-        commit = Commit(prefix(s3), pending, deletes=True, compares=compares)
+        has_conditional_writes = known_conditional_writes(prefix(s3))
+        commit = Commit(
+            prefix(s3),
+            pending,
+            has_conditional_deletes=True,
+            has_conditional_writes=has_conditional_writes,
+        )
         requests: list[str] = []
         s3.before = lambda action, _, to=requests: to.append(action)
         run(commit)
         puts.append(requests.count("PutObject"))
         s3.objects.clear()
-    assert seen_comparing(prefix(s3)) is heeds
+    assert known_conditional_writes(prefix(s3)) is heeds
     assert puts == [5, 3]
 
 
 def test_a_claim_is_looked_after_where_the_store_is_known_not_to_compare(s3: MemoryS3) -> None:
     pending = export(s3, "a")[0].pending
-    commit = Commit(prefix(s3), pending, deletes=True, compares=False)
+    commit = Commit(
+        prefix(s3), pending, has_conditional_deletes=True, has_conditional_writes=False
+    )
 
     def claim_too() -> None:
         s3.before = lambda *_: None
@@ -306,7 +321,7 @@ def test_a_claim_is_looked_after_where_the_store_is_known_not_to_compare(s3: Mem
 @pytest.mark.parametrize("code", ["AccessDenied", "InternalError"])
 def test_a_proof_without_an_answer_proves_nothing_for_later(s3: MemoryS3, code: str) -> None:
     pending = export(s3, "a")[0].pending
-    commit = Commit(prefix(s3), pending, deletes=True, compares=None)
+    commit = Commit(prefix(s3), pending, has_conditional_deletes=True, has_conditional_writes=None)
     puts: list[str] = []
 
     def before(action: str, key: str) -> None:
@@ -318,7 +333,7 @@ def test_a_proof_without_an_answer_proves_nothing_for_later(s3: MemoryS3, code: 
     s3.before = before
     run(commit)
     assert sorted(s3.objects) == EXPORT
-    assert seen_comparing(prefix(s3)) is None
+    assert known_conditional_writes(prefix(s3)) is None
 
 
 def test_a_proof_that_another_run_came_across_proves_nothing_for_later(s3: MemoryS3) -> None:
@@ -328,15 +343,15 @@ def test_a_proof_that_another_run_came_across_proves_nothing_for_later(s3: Memor
     assert version is not None
     # Which the store then takes for the first one, as it should.
     once(s3, "PutObject", "x/_committing.json", s3.objects.clear)
-    assert not probe_comparing(prefix(s3), version)
-    assert seen_comparing(prefix(s3)) is None
+    assert not probe_conditional_writes(prefix(s3), version)
+    assert known_conditional_writes(prefix(s3)) is None
 
 
 def test_a_name_that_is_retired_can_be_had_back(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a", ["x/all.csv"])
     commit.claim()
     decide_back(s3, shared=True)
-    recover(prefix(s3), deletes=True)
+    recover(prefix(s3), has_conditional_deletes=True)
     with pytest.raises(LocationError, match=r"then remove s3://b/x/_committing\.json"):
         prepared(s3, "fail", single_file="all.csv")
     del s3.objects["x/_committing.json"]
@@ -346,4 +361,4 @@ def test_a_name_that_is_retired_can_be_had_back(s3: MemoryS3) -> None:
 def test_a_claim_that_is_none_is_an_error_that_says_so(s3: MemoryS3) -> None:
     s3.objects["x/_committing.json"] = b"{}"
     with pytest.raises(CopyError, match="is not what an export to this location writes"):
-        recover(prefix(s3), deletes=True)
+        recover(prefix(s3), has_conditional_deletes=True)

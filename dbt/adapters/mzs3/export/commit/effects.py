@@ -46,7 +46,7 @@ class Effects:
         self.refusal: str | None = None
         """For users: why an upload can never be completed."""
         self._refused_key: str | None = None  # the file's key, if another object has it
-        self.known = KnownEtags(prefix.store.traits, pending.in_place)
+        self.known = KnownEtags(pending.in_place, is_amazon_s3=prefix.store.is_amazon_s3)
         self._taken_keys: set[str] = set()
 
     def names(self, keys: Iterable[str] | None = None) -> list[str]:
@@ -190,13 +190,13 @@ class Effects:
         """The keys of the files that the manifest names now."""
         return named_files(parse_manifest(self._prefix.read(MANIFEST))).keys()
 
-    def abort(self, *, but_taken: bool = False) -> list[str]:
+    def abort(self, *, keep_taken: bool = False) -> list[str]:
         """Aborts all uploads; returns a line for each that could not be aborted.
 
-        With `but_taken`, an upload stays open if another object has its file's name: the open
+        With `keep_taken`, an upload stays open if another object has its file's name: the open
         upload proves to other runs that the object is not the file.
         """
-        files = [f for f in self.pending.files if not (but_taken and f.key in self._taken_keys)]
+        files = [f for f in self.pending.files if not (keep_taken and f.key in self._taken_keys)]
         return abort_all(self._prefix, [(f.key, f.upload_id) for f in files])
 
     def delete_visible(self) -> list[str]:
@@ -215,7 +215,7 @@ class Effects:
         self.unproven = tuple(found.key for found in objects if found.key not in ours)
         return delete_all(self._prefix, ours)
 
-    def unproven_beside(self, exc: BaseException) -> list[str]:
+    def other_unproven_uris(self, exc: BaseException) -> list[str]:
         """The URIs of `unproven` objects, except the one that the error names."""
         named = exc.key if isinstance(exc, TakenError) else self._refused_key
         return [self._prefix.uri_of(key) for key in self.unproven if key != named]

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from dbt.adapters.mzs3.export.commit.failures import UnansweredError
-from dbt.adapters.mzs3.store.conditions import note_comparing
+from dbt.adapters.mzs3.store.conditions import record_conditional_writes
 from dbt.adapters.mzs3.store.failures import (
     ConflictError,
     MissingError,
@@ -171,14 +171,14 @@ def claimed_uploads(prefix: Prefix, keep: Collection[str]) -> frozenset[str]:
     return frozenset(file.upload_id for file in pending.files) if pending else frozenset()
 
 
-def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None) -> Version:
-    """Writes the intent if the object is still the version `instead_of`, or still absent if None.
+def put_intent(prefix: Prefix, intent: CommitIntent, expected_version: Version | None) -> Version:
+    """Writes the intent if the object still is the `expected_version`, or is absent if None.
 
     Raises ChangedError if the object is another one; after other failures, StoreError if the
     intent was not written, and UnansweredError if it may have been.
     """
     body = intent.to_json()
-    etag = instead_of.etag if instead_of else None
+    etag = expected_version.etag if expected_version else None
     try:
         write = partial(prefix.write, COMMITTING, body)
         written = on_condition(write, if_absent=etag is None, if_version=etag)
@@ -194,7 +194,7 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
             raise UnansweredError(reading_failure) from exc
         if found is not None and found[0] == body:
             return Version.of(intent, *found)
-        if not was_refused or (found and instead_of and found[1] == instead_of.etag):
+        if not was_refused or (found and expected_version and found[1] == expected_version.etag):
             raise  # the intent has not changed: each attempt conflicted with another request
         changed = None
         with contextlib.suppress(ValueError):  # something else has written the object
@@ -202,7 +202,7 @@ def put_intent(prefix: Prefix, intent: CommitIntent, instead_of: Version | None)
         raise ChangedError(changed) from exc
 
 
-def probe_comparing(prefix: Prefix, version: Version) -> bool:
+def probe_conditional_writes(prefix: Prefix, version: Version) -> bool:
     """Tests whether the store supports conditional writes, with two writes that it must refuse.
 
     Both write the content that is there already. On a store that accepts them, the last of two
@@ -218,23 +218,28 @@ def probe_comparing(prefix: Prefix, version: Version) -> bool:
             outcomes.append(None)
     # If no response came, or If-Match is denied, assume that the store supports conditions.
     is_unsupported = any(isinstance(outcome, NotSupportedError) for outcome in outcomes)
-    compares = not is_unsupported and None not in outcomes
+    has_conditional_writes = not is_unsupported and None not in outcomes
     # The first write may succeed because another run has removed the intent meanwhile.
     is_refuted = outcomes[1] is None or is_unsupported
     if is_refuted or all(isinstance(outcome, PreconditionFailedError) for outcome in outcomes):
-        note_comparing(prefix, compares)
-    return compares
+        record_conditional_writes(prefix, has_conditional_writes)
+    return has_conditional_writes
 
 
 def close_intent(
-    prefix: Prefix, version: Version, writer: str, used: UsedNames, *, deletes: bool
+    prefix: Prefix,
+    version: Version,
+    writer: str,
+    used: UsedNames,
+    *,
+    has_conditional_deletes: bool,
 ) -> None:
     """Frees the location for the next commit; raises ChangedError or StoreError.
 
-    Deletes the object if no `used` names have to be kept and the store supports conditional
-    deletes (`deletes`), which spare a later run's intent. Else sets the state to `closed`.
+    Deletes the object if no `used` names have to be kept and the store has conditional deletes,
+    which spare a later run's intent. Else sets the state to `closed`.
     """
-    if deletes and used == NO_NAMES:
+    if has_conditional_deletes and used == NO_NAMES:
         try:
             prefix.delete(prefix.key(COMMITTING), if_version=version.etag)
         except (PreconditionFailedError, MissingError):

@@ -28,9 +28,9 @@ from dbt.adapters.mzs3.export.commit.manifest import MANIFEST
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.export.options import CopyOptions
 from dbt.adapters.mzs3.store.conditions import (
-    compares_before_deleting,
-    seen_comparing,
+    known_conditional_writes,
     store_conditions,
+    supports_atomic_conditional_delete,
 )
 from dbt.adapters.mzs3.store.failures import MissingError, StoreError, explained
 from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently, probe_name
@@ -49,16 +49,16 @@ class Preflight:
 
     `existing` is the export to replace, or with `resume` one that is already complete. `finished`
     is a message if this run has completed an earlier commit. New files are numbered from
-    `first_number`. `deletes` and `compares` are arguments of Commit. `reusable` has the open
-    uploads that can be continued, by key, those with most parts first.
+    `first_number`. `has_conditional_deletes` and `has_conditional_writes` are arguments of Commit.
+    `reusable` has the open uploads that can be continued, by key, those with most parts first.
     """
 
     reaper: UploadReaper
     existing: Existing | None = None
     finished: str | None = None
     first_number: int = 1
-    deletes: bool = False
-    compares: bool | None = None
+    has_conditional_deletes: bool = False
+    has_conditional_writes: bool | None = None
     reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
 
 
@@ -66,8 +66,8 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
     """Recovers a commit that was interrupted, and checks that an export may write here. Raises
     LocationError if the location's content forbids that, S3Error, and CopyError."""
     on_existing, single_file = options.on_existing, options.single_file
-    deletes = compares_before_deleting(prefix)
-    recovered = recover(prefix, deletes=deletes)
+    has_conditional_deletes = supports_atomic_conditional_delete(prefix)
+    recovered = recover(prefix, has_conditional_deletes=has_conditional_deletes)
     existing = None
     if on_existing != "fail":
         _require_conditions(prefix, on_existing)
@@ -106,8 +106,8 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
         existing,
         finished=recovered.finished,
         first_number=used.next_number,
-        deletes=deletes,
-        compares=True if on_existing != "fail" else seen_comparing(prefix),
+        has_conditional_deletes=has_conditional_deletes,
+        has_conditional_writes=True if on_existing != "fail" else known_conditional_writes(prefix),
         reusable=_reusable(prefix, reaper, probe) if on_existing == "resume" else {},
     )
 
@@ -160,7 +160,7 @@ class Recovered:
     finished: str | None = None
 
 
-def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
+def recover(prefix: Prefix, *, has_conditional_deletes: bool) -> Recovered:
     """Ends an interrupted commit, if there is one: rolls it forward if possible, else back.
 
     Raises CopyError if that fails, S3Error if the location can't be listed, and LocationError if
@@ -178,7 +178,9 @@ def recover(prefix: Prefix, *, deletes: bool) -> Recovered:
                 return Recovered(finished=finished)
             if version.intent.state == "closed":
                 return Recovered(version.intent.used, finished)
-            commit = Commit.from_intent(prefix, version, deletes=deletes)
+            commit = Commit.from_intent(
+                prefix, version, has_conditional_deletes=has_conditional_deletes
+            )
             if commit.recover():
                 rows = commit.pending.manifest["meta"]["record_count"]
                 finished = (

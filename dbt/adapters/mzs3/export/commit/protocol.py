@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.export.commit.intent import (
     State,
     Version,
     close_intent,
-    probe_comparing,
+    probe_conditional_writes,
     put_intent,
     read_intent,
 )
@@ -49,8 +49,8 @@ class Commit:
     the state is `forward`, the end of the block rolls back and raises CommitError, which says what
     is left, or LocationError if another run has claimed or changed the location. If another run
     has set the state to `forward`, the end of the block makes the export visible instead, and does
-    not raise. `deletes` and `compares` say whether the store supports conditional deletes and
-    writes; `compares` is None if that is not tested yet.
+    not raise. `has_conditional_deletes` and `has_conditional_writes` say what the store supports;
+    `has_conditional_writes` is None if that is not tested yet.
     """
 
     def __init__(
@@ -58,23 +58,27 @@ class Commit:
         prefix: Prefix,
         pending: PendingExport,
         *,
-        deletes: bool,
-        compares: bool | None = True,
+        has_conditional_deletes: bool,
+        has_conditional_writes: bool | None = True,
     ) -> None:
         self._prefix = prefix
         self.pending = pending
         self._effects = Effects(prefix, pending)
-        self._deletes = deletes
-        self._compares = compares
+        self._has_conditional_deletes = has_conditional_deletes
+        self._has_conditional_writes = has_conditional_writes
         self._writer = str(pending.manifest["run_id"])  # `written_by` of our intents
         self._version: Version | None = None  # as last written or read; None before the claim
         self._is_finishing = False  # `finish` has begun, and handles its own failures
 
     @classmethod
-    def from_intent(cls, prefix: Prefix, version: Version, *, deletes: bool) -> Commit:
+    def from_intent(
+        cls, prefix: Prefix, version: Version, *, has_conditional_deletes: bool
+    ) -> Commit:
         """The commit of an intent that another run has written, for this run to recover."""
         assert version.intent.pending is not None
-        commit = cls(prefix, version.intent.pending, deletes=deletes)
+        commit = cls(
+            prefix, version.intent.pending, has_conditional_deletes=has_conditional_deletes
+        )
         commit._continue_from(version)
         commit._writer = uuid.uuid4().hex
         return commit
@@ -93,9 +97,9 @@ class Commit:
         """Writes the intent; raises if the location has changed since the run began."""
         self._effects.require_free()
         self._put_claim()
-        if self._compares is None:
-            self._compares = probe_comparing(self._prefix, self._current)
-        if not self._compares:
+        if self._has_conditional_writes is None:
+            self._has_conditional_writes = probe_conditional_writes(self._prefix, self._current)
+        if not self._has_conditional_writes:
             self._require_claimed()
         self._effects.require_unchanged()
 
@@ -131,7 +135,13 @@ class Commit:
             used = replace(used, next_number=1)
         # If this fails, the intent stays, which does no harm once its manifest is written.
         with contextlib.suppress(Exception):
-            close_intent(self._prefix, self._version, self._writer, used, deletes=self._deletes)
+            close_intent(
+                self._prefix,
+                self._version,
+                self._writer,
+                used,
+                has_conditional_deletes=self._has_conditional_deletes,
+            )
 
     def _finish(self, make_visible: Callable[[], None]) -> None:
         try:
@@ -178,7 +188,7 @@ class Commit:
 
     def _change(self, state: State, *, shared: bool | None = None) -> None:
         """Writes the intent with this state. Raises as `put_intent`."""
-        if not self._compares:
+        if not self._has_conditional_writes:
             self._require_claimed()
         intent = self._current.intent
         shared = intent.shared if shared is None else shared
@@ -269,7 +279,7 @@ class Commit:
         except Exception as second:  # noqa: BLE001 - the first failure is reported
             may_be = f"{second}; files that this run has completed may be there"
             problems = [may_be] if self._version else []
-        leftovers = [*problems, *self._effects.unproven_beside(exc)]
+        leftovers = [*problems, *self._effects.other_unproven_uris(exc)]
         is_all_told = isinstance(exc, LocationError) and not leftovers
         if isinstance(exc, Exception) and not is_all_told:
             raise self._failed(exc, problems) from exc
@@ -277,7 +287,7 @@ class Commit:
 
     def _failed(self, exc: Exception, leftovers: list[str]) -> CommitError:
         reason = describe_failure(exc, f"committing {self._prefix.uri}")
-        return CommitError(reason, leftovers, self._effects.unproven_beside(exc))
+        return CommitError(reason, leftovers, self._effects.other_unproven_uris(exc))
 
     def _abort_unclaimed(self, exc: BaseException) -> list[str]:
         """If the claim had no response, aborts uploads; returns lines about what may remain."""
@@ -324,7 +334,7 @@ class Commit:
         uploads only if a permission is missing."""
         text = describe_failure(second, f"taking the commit at {self._prefix.uri} back")
         # Once an upload is aborted, or a name taken, other runs can't roll forward either.
-        aborted = self._effects.abort(but_taken=True) if is_denied(second) else []
+        aborted = self._effects.abort(keep_taken=True) if is_denied(second) else []
         there = f"{self._prefix.uri}{COMMITTING}, and files that are there already"
         return [text, *aborted, f"{there}: {_NEXT_RUN}"]
 
@@ -397,7 +407,13 @@ class Commit:
         ):
             used = used.with_names(self._effects.names())
         try:
-            close_intent(self._prefix, self._current, self._writer, used, deletes=self._deletes)
+            close_intent(
+                self._prefix,
+                self._current,
+                self._writer,
+                used,
+                has_conditional_deletes=self._has_conditional_deletes,
+            )
         except (UnansweredError, StoreError) as exc:
             return [describe_failure(exc, f"removing {self._prefix.uri}{COMMITTING}")]
         except ChangedError:

@@ -120,7 +120,7 @@ def upload(
         )
         uploads = run_upload_job(rows, spec)
         files = uploads.files
-        if uploads.refuted is None:
+        if uploads.restart_reason is None:
             counts = observed(row_counts)
             check_count(sum(file.rows for file in files), int(counts["rows"]))
             return files, int(counts["additions"] or 0), int(counts["retractions"] or 0)
@@ -145,7 +145,7 @@ class TakenNamesError(ShardError):
 def complete_files(prefix: Prefix, files: Sequence[PendingFile]) -> tuple[BatchFile, ...]:
     """Completes all uploads. Returns the files. Raises ShardError if an upload fails."""
     taken_keys: list[str] = []
-    etags = KnownEtags(prefix.store.traits)
+    etags = KnownEtags(is_amazon_s3=prefix.store.is_amazon_s3)
 
     def complete_one(file: PendingFile) -> BatchFile:
         try:

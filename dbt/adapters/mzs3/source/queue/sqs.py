@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.source.discovery import queue_name
-from dbt.adapters.mzs3.store.answers import answers
+from dbt.adapters.mzs3.store.boto_errors import as_store_errors
 from dbt.adapters.mzs3.store.client import OTHER_MAX_ATTEMPTS, aws_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import (
     MissingQueueError,
-    NoAnswerError,
+    NoResponseError,
     StoreError,
     describe,
 )
@@ -120,7 +120,7 @@ class Queue:
     @contextmanager
     def _failures(self, doing: str, permission: str) -> Iterator[None]:
         try:
-            with answers():
+            with as_store_errors():
                 yield
         except StoreError as exc:
             text = describe(exc, f"{doing} the queue {self.name}", permission)
@@ -135,7 +135,7 @@ def _advice(exc: StoreError) -> str:
         )
     if "kms" in exc.code.lower():
         return ". The queue is encrypted: this needs kms:Decrypt on its key"
-    if isinstance(exc, NoAnswerError):
+    if isinstance(exc, NoResponseError):
         return (
             ". Check that SQS can be reached from here; a queue that is not at the endpoint of "
             "the AWS connection is given by its URL"

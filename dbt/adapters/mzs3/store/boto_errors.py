@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.errors import Mzs3Error
 from dbt.adapters.mzs3.store.failures import (
     KIND_OF_CODE,
     BrokenError,
-    NoAnswerError,
+    NoResponseError,
     StoreError,
     UnreadableError,
 )
@@ -28,7 +28,7 @@ _MISTAKES = (ImportError, NameError, TypeError)
 
 
 @contextlib.contextmanager
-def answers() -> Iterator[None]:
+def as_store_errors() -> Iterator[None]:
     """Raises failed requests of the block as StoreError. The block may only call boto3 and read
     its responses.
 
@@ -59,7 +59,7 @@ def store_error(exc: Exception) -> StoreError:
     if isinstance(exc, (HTTPClientError, IncompleteReadError)):
         kind = BrokenError
     elif kind is StoreError and isinstance(exc, NoConnection):
-        kind = NoAnswerError
+        kind = NoResponseError
     attempts = int(getattr(exc, "kwargs", {}).get(ATTEMPTS, 0))
     return kind(text, code=name, attempts=attempts)
 
@@ -77,7 +77,7 @@ def refusal(answer: Mapping[str, Any], operation: str) -> StoreError:
         retries=int(metadata.get("RetryAttempts", 0)),
         region=error.get("Region") or metadata.get("HTTPHeaders", {}).get("x-amz-bucket-region"),
         time=time_of(answer),
-        is_answer=True,
+        has_response=True,
     )
 
 
