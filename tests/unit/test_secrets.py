@@ -12,6 +12,7 @@ from dbt.adapters.mzs3.options.option import options_of, secret_values
 from dbt.adapters.mzs3.runner import submit_plan
 from dbt.adapters.mzs3.secrets import (
     HIDDEN,
+    hide_in_error,
     hide_login,
     hide_logins,
     hide_secrets,
@@ -90,10 +91,29 @@ def test_our_mask_is_that_of_dbt() -> None:
     assert HIDDEN in hide_secrets(["planted"], "planted")
 
 
+def test_a_secret_that_begins_with_another_one_is_hidden_whole() -> None:
+    assert hide_secrets(["minio", "minio123"], "minio123 of minio") == "***** of *****"
+
+
+@pytest.mark.parametrize("cause", ['key "p"w<1"', '{"key": "p\\"w\\u003c1"}'])
+def test_an_error_whose_cause_shows_a_secret_as_it_is_or_in_json_has_no_cause(cause: str) -> None:
+    error = ValueError("no")
+    error.__cause__ = ValueError(cause)
+    hide_in_error(['p"w<1'], error)
+    assert error.__cause__ is None
+    error.__cause__ = ValueError("another")
+    hide_in_error(['p"w<1'], error)
+    assert error.__cause__ is not None
+
+
 def test_the_values_of_secret_options_and_settings_are_found() -> None:
     found = secret_values(AwsConnection("lake", **PLANTED))
     assert set(found) == {*PLANTED.values()}
     assert secret_settings({**SETTINGS, "spark.master": "yarn"}) == ["planted-setting"]
+    harmless = ("security.credentials.hive.enabled", "security.credentials.renewalRatio")
+    assert not secret_settings(
+        dict.fromkeys(["fs.s3a.aws.credentials.provider", *harmless], "false")
+    )
 
 
 @pytest.mark.parametrize(

@@ -142,13 +142,15 @@ class Mzs3Credentials(SparkCredentials):
 
     @property
     def secrets(self) -> list[str]:
-        """What logs and errors must not show: the values of DBT_ENV_SECRET_*, the keys of
-        connections, and Spark's settings that look like secrets."""
+        """What logs and errors must not show: the values of DBT_ENV_SECRET_*, the token and the
+        password, the keys of connections, and Spark's settings that look like secrets."""
         submitted = self.submit_options.conf if self.submit_options else {}
         return [
             *env_secrets(),
             *(s for connection in self.connections.values() for s in secret_values(connection)),
-            *secret_settings({**self.server_side_parameters, **submitted}),
+            *secret_settings(self.server_side_parameters),
+            *secret_settings(submitted),
+            *filter(None, (self.token, self.password)),
         ]
 
     @property

@@ -7,13 +7,15 @@ values. Every ConfigError and SparkJobError calls `hide_logins`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 HIDDEN = "*****"
 """The mask that replaces a secret, the same as in dbt's own log."""
 
 _SECRET_SETTING = re.compile(r"secret|password|token|credential|access\W?key", re.IGNORECASE)
+_NO_SECRET_SETTING = re.compile(r"(provider(\.path)?|enabled|ratio)$", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z0-9_-]{1,80}")
 # A URL: one or more schemes, and the text up to a character that ends the URL. Each character is
 # matched once, so that the time is linear in the text's length.
@@ -25,23 +27,29 @@ _LOGIN_OF_URL = re.compile(r"\A((?:[a-z][a-z0-9+.-]*://)+)(?!/).*@", re.I | re.S
 
 def secret_settings(conf: Mapping[str, str]) -> list[str]:
     """The values of Spark's settings whose names look like those of secrets."""
-    return [value for key, value in conf.items() if value and _SECRET_SETTING.search(key)]
+    return [
+        value
+        for key, value in conf.items()
+        if value and _SECRET_SETTING.search(key) and not _NO_SECRET_SETTING.search(key)
+    ]
 
 
 def hide_secrets(secrets: Iterable[str], text: str) -> str:
     """The text with each secret hidden."""
-    for secret in secrets:
+    # The longest first, as a secret may begin with another one.
+    for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text
 
 
-def hide_in_error(secrets: Iterable[str], error: BaseException) -> None:
+def hide_in_error(secrets: Collection[str], error: BaseException) -> None:
     """Hides each secret in the text of an error. If the error's causes show a secret, the error
     has none any more."""
     error.args = tuple(hide_secrets(secrets, a) if isinstance(a, str) else a for a in error.args)
     cause = error.__cause__ or error.__context__
     while cause is not None:
-        if hide_secrets(secrets, shown := str(cause)) != shown:
+        text = _ESCAPE.sub(lambda e: chr(int(e[1], 16)) if e[1] else e[2], str(cause))
+        if any(secret in form for secret in secrets for form in (text, str(cause))):
             error.__cause__ = error.__context__ = None
             return
         cause = cause.__cause__ or cause.__context__

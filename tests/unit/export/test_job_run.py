@@ -26,6 +26,23 @@ EXPORT: Any = SimpleNamespace(
 )
 
 
+def test_an_export_that_fails_before_its_tasks_begin_waits_for_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def cancel() -> None:
+        raise CopyError("cancelled")
+
+    nothing: Any = None
+    cleaned: list[bool] = []
+    reaper = SimpleNamespace(abort_stale=lambda: cleaned.append(True))
+    preflight: Any = SimpleNamespace(reaper=reaper)
+    monitor: Any = SimpleNamespace(stop_if_cancelled=cancel, is_cancelled=True)
+    run = ExportRun(EXPORT, nothing, nothing, preflight, nothing, monitor)
+    with pytest.raises(CopyError, match="was cancelled"):
+        run.upload_and_commit()
+    assert cleaned == [True]
+
+
 def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

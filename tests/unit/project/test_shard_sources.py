@@ -52,6 +52,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Any:
     reset_invocation_id()
     handle = SimpleNamespace(cancelled=threading.Event())
     credentials = SimpleNamespace(
+        secrets=[],
         has_session=True,
         runs_jobs=True,
         connections={"default": AwsConnection()},

@@ -49,6 +49,7 @@ def adapter(cancelled):
     reset_invocation_id()
     handle = SimpleNamespace(cancelled=cancelled)
     credentials = SimpleNamespace(
+        secrets=[],
         has_session=True,
         runs_jobs=True,
         connections={"default": AwsConnection()},

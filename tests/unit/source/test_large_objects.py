@@ -19,6 +19,7 @@ from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.source import large_objects
 from dbt.adapters.mzs3.source.executor.ranges import LargeObject
+from dbt.adapters.mzs3.source.executor.stored_object import S3Object
 from dbt.adapters.mzs3.source.large_objects import utc
 
 
@@ -83,6 +84,25 @@ def test_without_the_header_or_without_records_one_task_reads_the_object(
     data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not looked_at(data, monkeypatch)[0]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_little_is_read_of_an_object_without_an_end_of_a_record(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (b'"' if form == "csv" else b"[") + b"x" * 5 * large_objects.BLOCK_BYTES
+    read: list[int] = []
+    part = S3Object.open
+
+    def opened(stored: S3Object) -> Any:
+        reader = part(stored)
+        counted = reader.read
+        reader.read = lambda size: (data := counted(size), read.append(len(data)))[0]
+        return reader
+
+    monkeypatch.setattr(S3Object, "open", opened)
+    assert not looked_at(text, monkeypatch, format=form)[0]
+    assert sum(read) <= 3 * large_objects.BLOCK_BYTES
 
 
 def test_a_header_in_another_order_is_read_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,14 +205,20 @@ def test_an_upload_that_a_task_opens_after_a_long_pause_is_swept(
     assert left_open(s3) == []
 
 
-@pytest.mark.parametrize("running", [None, True])
+@pytest.mark.parametrize(
+    ("running", "reason"),
+    [
+        (None, "Spark does not tell whether all tasks that opened uploads have ended"),
+        (True, "tasks still ran, or opened uploads, after 30 s"),
+    ],
+)
 def test_tasks_that_may_still_run_are_spoken_of(
-    s3: MemoryS3, monkeypatch: pytest.MonkeyPatch, running: bool | None
+    s3: MemoryS3, monkeypatch: pytest.MonkeyPatch, running: bool | None, reason: str
 ) -> None:
     clock = DyingTask(s3, monkeypatch)
     text = reaper(s3).abort_until_idle(lambda: running)
     assert text is not None
-    assert "whether all tasks that opened uploads have ended. Open uploads may be left" in text
+    assert f"{reason}. Open uploads may be left" in text
     assert "aws s3api list-multipart-uploads --bucket b --prefix x/" in text
     assert left_open(s3) == []
     assert (clock.now > upload_reaper._MAX_S) == bool(running)

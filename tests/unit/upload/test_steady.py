@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark import SparkStageInfo
+from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.upload import job as upload_job
@@ -101,9 +102,13 @@ def test_tasks_do_not_go_on_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> Non
     def collect() -> None:
         raise KeyboardInterrupt
 
+    def interrupt() -> None:
+        interrupted.append(True)
+        raise PySparkException("the server is gone")
+
     nothing: Any = None
     interrupted: list[bool] = []
-    spark = SimpleNamespace(interruptAll=lambda: interrupted.append(True))
+    spark = SimpleNamespace(interruptAll=interrupt)
     written = SimpleNamespace(collect=collect)
     rows: Any = SimpleNamespace(sparkSession=spark, mapInArrow=lambda *_: written)
     monkeypatch.setattr(upload_job, "settings", lambda *_: nullcontext())

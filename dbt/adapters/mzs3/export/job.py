@@ -129,6 +129,7 @@ class ExportRun:
     progress: Progress
     monitor: RunMonitor
     files: list[PendingFile] = field(default_factory=list)
+    may_have_tasks: bool = False
     commit: Commit | None = None
 
     def upload_and_commit(self) -> CopyResult:
@@ -166,7 +167,9 @@ class ExportRun:
 
     def _upload(self) -> None:
         self.monitor.stop_if_cancelled()
+        self.may_have_tasks = True
         uploads = self._uploads()
+        self.may_have_tasks = False
         self.files += uploads.files
         if self.export.options.on_existing == "resume":
             self.monitor.note_resumed(count_resumed_parts(self.preflight.reusable, self.files))
@@ -225,7 +228,7 @@ class ExportRun:
 def _clean_up(run: ExportRun) -> str | None:
     """Aborts all uploads of a failed export; returns None, or a text about what may be left."""
     reaper = run.preflight.reaper
-    if not run.files:  # the job failed, and its tasks may still be running
+    if run.may_have_tasks:  # the job failed, and its tasks may still be running
         return reaper.abort_until_idle(
             partial(engine.has_running_tasks, run.rows.ordered.sparkSession)
         )

@@ -16,6 +16,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES
 from dbt.adapters.mzs3.formats.read.compression import NONE, compression_by_name
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8
 from dbt.adapters.mzs3.formats.read.format import CSV, JSONL
@@ -72,7 +73,8 @@ def _large_object(spec: FetchSpec, row: Row) -> LargeObject | None:
     assert isinstance(plain, TextFormat)
     with suppress(ObjectError):
         decoder = plain.decoder(spec.header, spec.columns)
-        begin = plain.first(stored, decoder.begin)
+        # Several such objects may be looked at at the same time, on the driver.
+        begin = plain.first(stored, decoder.begin, BLOCK_BYTES)
         if begin is not None and begin[1].byte < size:
             layout, chunk = begin
             start = chunk._replace(data=b"")

@@ -26,6 +26,7 @@ from dbt.adapters.mzs3.rows.plan import in_parts
 from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error
 from dbt.adapters.mzs3.spark.frames import observed
+from dbt.adapters.mzs3.spark.interrupt import at_once
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.upload.pending import PendingFile
@@ -180,7 +181,7 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
             return Uploads([], "rows computed anew")
         raise
     except KeyboardInterrupt:
-        spark.interruptAll()  # else the tasks would go on
+        at_once([spark.interruptAll])  # else the tasks would go on
         raise
     tasks = [report for report in reports if "stage" in report]
     files = [PendingFile.from_dict(report) for report in reports if "stage" not in report]

@@ -129,6 +129,8 @@ class UploadReaper:
             return self._remains(exc)
         return self._remains(
             "Spark does not tell whether all tasks that opened uploads have ended"
+            if may_open is None
+            else f"tasks still ran, or opened uploads, after {_MAX_S:.0f} s"
         )
 
     def _abort_open(self, keep: Collection[str]) -> bool:

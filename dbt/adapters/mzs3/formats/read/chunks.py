@@ -1,4 +1,4 @@
-"""Chunks of whole CSV records: cut from a stream, checked, and parsed by pyarrow."""
+"""Chunks of whole records of text: cut from a stream, and those of CSV parsed by pyarrow."""
 
 from __future__ import annotations
 

@@ -134,7 +134,8 @@ class Records:
 
     `numbers` are the numbers of the good ones, from 0; None if all are good. `unread` is the
     number of bytes at the end of the chunk that belong to the next chunk. Unless `is_certain`,
-    where records end depends on all data before them, as a quote is misplaced or missing.
+    where records end may depend on all data before them: a quote is misplaced or missing, or a
+    record is too large for memory.
     """
 
     batch: pa.RecordBatch

@@ -17,6 +17,7 @@ import pyarrow as pa
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import (
     BLOCK_BYTES,
+    MAX_RECORD_BYTES,
     Chunk,
     Chunks,
     RecordTooLarge,
@@ -68,11 +69,19 @@ class TextFormat(ABC):
         """The empty chunk where an object starts."""
         return Chunk(b"", 0, 1, width=width_in(self.reading.encoding))
 
-    def first(self, stored: StoredObject, find: Callable[[Chunk], T | None]) -> T | None:
-        """What `find` returns for the object's first chunk for which that is not None."""
+    def first(
+        self,
+        stored: StoredObject,
+        find: Callable[[Chunk], T | None],
+        max_record_bytes: int = MAX_RECORD_BYTES,
+    ) -> T | None:
+        """What `find` returns for the object's first chunk for which that is true.
+
+        Raises ObjectError, also if the first record is longer than `max_record_bytes`.
+        """
         with contextlib.closing(stored.open()) as reader:
             text = self.text(reader.read, stored.key)
-            chunks = Chunks(text, self.dialect, self.start, FIRST_READ_BYTES)
+            chunks = Chunks(text, self.dialect, self.start, FIRST_READ_BYTES, max_record_bytes)
             return next(filter(None, map(find, chunks)), None)
 
     def text(self, read: ReadBytes, key: str) -> ReadBytes:

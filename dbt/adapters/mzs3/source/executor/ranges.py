@@ -146,7 +146,8 @@ class RangePlan:
 
     The range itself is from `range_start` to `range_end`; its last record may end in a later
     range. `line` and `record` count the lines and the records before `start`, and `count` the
-    records, if others follow. A range in which no record ends has none: `start` is `end`.
+    records, if others follow. Only the first range has records
+    if none ends in it; for others `start` is then `end`.
     """
 
     range_start: int
@@ -223,8 +224,10 @@ def range_rows(
             with contextlib.closing(reader):
                 try:
                     yield from rows.rows(found, limit, plan.record)
-                except (ObjectError, ExecutorError):
-                    # A task that reads the whole object then reports what is wrong.
+                # A task that reads the whole object then reports what is wrong.
+                except ObjectError as problem:
+                    raise unclear from problem
+                except ExecutorError:  # the driver would parse the first of two in a traceback
                     raise unclear from None
 
     return read
