@@ -29,7 +29,7 @@ _PERMISSIONS = {
     "ListParts": "s3:ListMultipartUploadParts",
     "PutObject": "s3:PutObject; with If-Match also s3:GetObject",
 }
-_RETRIED = (429, 500, 502, 503, 504)  # the HTTP statuses that boto3 retries
+_RETRIED = (429, 500, 502, 503, 504)  # that boto3 retries, 429 by its error code
 _UNCERTAIN = (408, 409)  # a time-out, a conflict
 
 
