@@ -11,7 +11,7 @@ import inspect
 import os
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from enum import Enum
 from itertools import pairwise
@@ -64,7 +64,7 @@ def rows(name: str) -> Iterator[tuple[str, str, str]]:
             yield key, default, meaning
 
 
-def _declared(kind: Any) -> dict[str, Option]:
+def _declared(kind: Any) -> Mapping[str, Option]:
     """The options of a class; of dbt's dataclass of profiles, its fields."""
     plain = {
         each.name: Option(str, each.default, key=each.name, field=each.name, owner=kind)
