@@ -157,5 +157,5 @@ def test_nothing_is_left_of_the_test_before(again: bool) -> None:
     assert source_runs.run_once("run", "key", lambda: f"{again}") == f"{again}"
     assert opened._idle == []
     assert worker_state() == {}
-    opened.LentStore(None, (), 1e12).give_back()  # type: ignore[arg-type]
+    opened.PooledStore(None, (), 1e12).give_back()  # type: ignore[arg-type]
     worker_state()["client"] = "kept"

@@ -14,11 +14,12 @@ from typing import Any
 from dbt.adapters.mzs3.store.boto_errors import refusal
 from dbt.adapters.mzs3.store.failures import BrokenError, ReplacedError, StoreError
 from dbt.adapters.mzs3.store.store import (
-    BegunUpload,
+    ByteRange,
     Content,
     ListedObject,
+    ListedUpload,
+    NewUpload,
     ObjectHead,
-    OpenedUpload,
     Page,
 )
 from support.interleavings import Ask, Failed, Request
@@ -301,7 +302,7 @@ class Client:
     """A Store of the model: what the code under test asks is a request of a simulated actor."""
 
     bucket = "b"
-    place = "memory b"
+    identity = "memory b"
     is_amazon_s3 = True
 
     def __init__(self, ask: Ask) -> None:
@@ -321,12 +322,12 @@ class Client:
             raise own from None
 
     def get(
-        self, key: str, *, version: str | None = None, span: tuple[int, int | None] | None = None
+        self, key: str, *, version: str | None = None, byte_range: ByteRange | None = None
     ) -> Content:
         body, etag = self._ask("get", key)
         if version not in (None, etag):
             raise ReplacedError("It has another ETag.")
-        start, end = span or (0, None)
+        start, end = byte_range or (0, None)
         part = body[start:end]
         return Content(MemoryBody(part), etag, len(part))
 
@@ -371,9 +372,9 @@ class Client:
     def tag(self, key: str, tags: Mapping[str, str]) -> None:
         raise NotImplementedError
 
-    def open_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
+    def open_upload(self, key: str, properties: Mapping[str, str]) -> NewUpload:
         kept = tuple(sorted((name, str(value)) for name, value in properties.items()))
-        return BegunUpload(self._ask("open", key, kept), is_only=False)
+        return NewUpload(self._ask("open", key, kept), is_sole_upload=False)
 
     def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
         return str(self._ask("part", key, upload_id, number, bytes(body)))
@@ -397,9 +398,9 @@ class Client:
         found = self._ask("parts", key, upload_id)
         return {number: (etag, size) for number, etag, size in found}
 
-    def uploads(self, prefix: str) -> Iterator[OpenedUpload]:
+    def uploads(self, prefix: str) -> Iterator[ListedUpload]:
         for key, upload_id in self._ask("uploads", prefix):
-            yield OpenedUpload(key, upload_id, _BEGINNING)
+            yield ListedUpload(key, upload_id, _BEGINNING)
 
 
 def run_alone(program: Any, store: S3Model, state: Bucket, actor: int = 9) -> tuple[Bucket, Any]:

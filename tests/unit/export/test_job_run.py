@@ -148,7 +148,7 @@ def test_a_store_is_opened_while_the_location_is_evaluated(
         is_open.set()
         return location.bucket
 
-    monkeypatch.setattr(job, "lent_store", open_bucket)
+    monkeypatch.setattr(job, "borrow_store", open_bucket)
     for text, bucket in (("concat('s3://b/', x)", "b"), ("if(x, 's3://b/', 's3://c/')", "c")):
         located: Future[S3Location] = Future()
         opening = threading.Thread(target=_open_store, args=(nothing, text, located))

@@ -113,7 +113,9 @@ def refused(identifier: str) -> str:
 def answered(etag: str) -> str:
     """What is wrong with such an answer to a GET of bytes 5 to 8 of the object `e1`."""
     client: Any = SimpleNamespace(get_object=lambda **_: {"ETag": etag, "Body": io.BytesIO()})
-    return text_of(lambda: ObjectReader(bucket_of(client, "b"), "k", "e1", span=(5, 9)).read(4))
+    return text_of(
+        lambda: ObjectReader(bucket_of(client, "b"), "k", "e1", byte_range=(5, 9)).read(4)
+    )
 
 
 def unread_one() -> str:

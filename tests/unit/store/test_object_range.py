@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.s3.opened import bucket_of
 
-from dbt.adapters.mzs3.store.failures import BrokenError, ReplacedError, WrongPartError
+from dbt.adapters.mzs3.store.failures import BrokenError, ReplacedError, WrongRangeError
 from dbt.adapters.mzs3.store.reader import MAX_RESUMES, ObjectStream
 
 DATA = bytes(range(256)) * 4
@@ -57,7 +57,7 @@ def part(store: Store, start: int, end: int, waits: list[float] | None = None) -
     client: Any = store
     pauses = [] if waits is None else waits
     stream = ObjectStream(
-        bucket_of(client, "acme"), "k", '"one"', span=(start, end), pause=pauses.append
+        bucket_of(client, "acme"), "k", '"one"', byte_range=(start, end), pause=pauses.append
     )
     with contextlib.closing(stream):
         return stream.rest()
@@ -94,6 +94,6 @@ def test_the_answer_has_to_be_that_object() -> None:
 )
 def test_the_answer_has_to_be_that_part(sent: str | None) -> None:
     with pytest.raises(
-        WrongPartError, match="asked for it from byte 10 on, the store sent another"
+        WrongRangeError, match="asked for it from byte 10 on, the store sent another"
     ):
         part(Store(ContentRange=sent), 10, 20)

@@ -61,7 +61,7 @@ class FakeS3:
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> FakeS3:
     fake = FakeS3()
-    monkeypatch.setattr(file_upload, "recent_store", lambda _, at: bucket_of(fake, at.bucket))
+    monkeypatch.setattr(file_upload, "shared_store", lambda _, at: bucket_of(fake, at.bucket))
     return fake
 
 
@@ -178,8 +178,8 @@ def test_files_hold_every_row_once_whole_and_within_the_limit(
     texts: list[str], limit: int, header: bool, part_size: int, batch_rows: int
 ) -> None:
     fake = FakeS3()
-    original, file_upload.recent_store = (
-        file_upload.recent_store,
+    original, file_upload.shared_store = (
+        file_upload.shared_store,
         lambda _, at: bucket_of(fake, at.bucket),
     )  # type: ignore[assignment]
     try:
@@ -188,7 +188,7 @@ def test_files_hold_every_row_once_whole_and_within_the_limit(
         pieces = [texts[i : i + batch_rows] for i in cuts]
         reports = run(settings, *[batch([3] * len(piece), piece) for piece in pieces])
     finally:
-        file_upload.recent_store = original
+        file_upload.shared_store = original
     lines = [(text or '""') + "\n" for text in texts]
     head = "text\n" if header else ""
     contents = [fake.content(report["key"]).decode() for report in reports]

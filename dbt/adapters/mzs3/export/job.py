@@ -29,7 +29,7 @@ from dbt.adapters.mzs3.spark.frames import default_parallelism, speculates
 from dbt.adapters.mzs3.spark.interrupt import interruptible
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.opened import LentStore, lent_store
+from dbt.adapters.mzs3.store.opened import PooledStore, borrow_store
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all
 from dbt.adapters.mzs3.text import bulleted, followed_by
 from dbt.adapters.mzs3.upload.destination import likely_bucket, resolve_location
@@ -96,14 +96,14 @@ def copy_to_s3(
     return result
 
 
-def _open_store(connection: AwsConnection, text: str, locating: Future[S3Location]) -> LentStore:
+def _open_store(connection: AwsConnection, text: str, locating: Future[S3Location]) -> PooledStore:
     """Opens the location's store; if `text` names the bucket, before the text is evaluated."""
     likely_location = likely_bucket(text)
-    lent = lent_store(connection, likely_location) if likely_location is not None else None
+    pooled = borrow_store(connection, likely_location) if likely_location is not None else None
     location = locating.result()
-    if lent is None or likely_location != replace(location, prefix=""):
-        lent = lent_store(connection, location)
-    return lent
+    if pooled is None or likely_location != replace(location, prefix=""):
+        pooled = borrow_store(connection, location)
+    return pooled
 
 
 def _plan(export: Export, frame: DataFrame, parts: int) -> PlannedRows:
@@ -113,7 +113,7 @@ def _plan(export: Export, frame: DataFrame, parts: int) -> PlannedRows:
         raise _with_remains(export, exc, None, cancelled=False) from exc
 
 
-def _prepare(export: Export, opening: Future[LentStore]) -> tuple[Prefix, Preflight]:
+def _prepare(export: Export, opening: Future[PooledStore]) -> tuple[Prefix, Preflight]:
     prefix = Prefix(opening.result().store, export.location, export.options.properties.for_notes())
     return prefix, prepare(prefix, export.options)
 

@@ -228,8 +228,8 @@ class ObjectFile(RandomAccessFile):
 
     def __init__(self, prefix: Prefix, listed: ListedObject) -> None:
         super().__init__(listed.size, self._stream_range)
-        span = (0, listed.size)
-        self._stream = ObjectStream(prefix.store, listed.key, listed.etag, span=span)
+        byte_range = (0, listed.size)
+        self._stream = ObjectStream(prefix.store, listed.key, listed.etag, byte_range=byte_range)
         self._hash = hashlib.sha256()
         self._hashed = 0
 

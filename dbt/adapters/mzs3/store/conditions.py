@@ -36,7 +36,7 @@ class Conditions:
     replaces: bool
 
 
-_known: dict[tuple[str, str], Any] = {}  # results, by the test and the store's place
+_known: dict[tuple[str, str], Any] = {}  # results, by the test and the store's identity
 _trying: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
 
 
@@ -65,13 +65,13 @@ def supports_atomic_conditional_delete(prefix: Prefix) -> bool:
 
 def known_conditional_writes(prefix: Prefix) -> bool | None:
     """What `record_conditional_writes` last recorded for the prefix's bucket, or None."""
-    known: bool | None = _known.get(("intent", prefix.store.place))
+    known: bool | None = _known.get(("intent", prefix.store.identity))
     return known
 
 
 def record_conditional_writes(prefix: Prefix, has_conditional_writes: bool) -> None:
     """Records for this process whether the prefix's bucket supports conditional PUTs."""
-    _known["intent", prefix.store.place] = has_conditional_writes
+    _known["intent", prefix.store.identity] = has_conditional_writes
 
 
 def supports_conditional_delete(prefix: Prefix) -> bool:
@@ -92,7 +92,7 @@ def supports_conditional_delete(prefix: Prefix) -> bool:
 
 def _try_once(what: str, prefix: Prefix, trial: Callable[[], _Result]) -> _Result:
     """Runs the trial once per bucket and process; returns its result."""
-    key = what, prefix.store.place
+    key = what, prefix.store.identity
     with _trying[key]:
         if key not in _known:
             _known[key] = trial()

@@ -256,7 +256,7 @@ class UnreadableError(StoreError):
     )
 
 
-class WrongPartError(StoreError):
+class WrongRangeError(StoreError):
     """The store sent another range of bytes than was requested."""
 
 

@@ -1,4 +1,8 @@
-"""Opens the store of a location, or reuses one that was opened less than a minute ago."""
+"""Opens the store of a location, or reuses one that was opened less than a minute ago.
+
+In a worker, tasks share the stores of `shared_store`. On the driver, each caller of `borrow_store`
+has a store for itself until it gives it back.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ def _identity(connection: AwsConnection, location: S3Location) -> tuple[object, 
     return os.getpid(), connection, location.scheme, location.bucket
 
 
-def recent_store(connection: AwsConnection, location: S3Location) -> Store:
+def shared_store(connection: AwsConnection, location: S3Location) -> Store:
     """Returns a store that this process opened less than a minute ago for an equal connection and
     bucket, else opens one. Opening takes as long as all the requests of a small task."""
     identity, now = _identity(connection, location), time.monotonic()
@@ -43,8 +47,8 @@ def recent_store(connection: AwsConnection, location: S3Location) -> Store:
     return found
 
 
-class LentStore(NamedTuple):
-    """A store that only the caller of `lent_store` uses until it is given back."""
+class PooledStore(NamedTuple):
+    """A store that only the caller of `borrow_store` uses until it is given back."""
 
     store: Store
     identity: tuple[object, ...]
@@ -53,26 +57,27 @@ class LentStore(NamedTuple):
     def give_back(self) -> None:
         """Lets others use the store; optional."""
         with _lock:
-            _idle[:] = [*_recent(), self]
+            _idle[:] = [*_recently_opened(), self]
 
 
 _lock = threading.Lock()
-_idle: list[LentStore] = []
+_idle: list[PooledStore] = []
 
 
-def _recent() -> list[LentStore]:
-    return [lent for lent in _idle if time.monotonic() - lent.opened_at < _RECENT_S]
+def _recently_opened() -> list[PooledStore]:
+    return [pooled for pooled in _idle if time.monotonic() - pooled.opened_at < _RECENT_S]
 
 
-def lent_store(connection: AwsConnection, location: S3Location) -> LentStore:
+def borrow_store(connection: AwsConnection, location: S3Location) -> PooledStore:
     """Returns a store that was given back, and was opened less than a minute ago for an equal
-    connection, bucket and AWS_* environment, else opens one. A store that was given back has open
-    connections, and the credentials of its role. Thread-safe."""
+    connection, bucket and AWS_* environment, else opens one. A store that was given back
+    already has open connections and, if its connection assumes a role, that role's credentials.
+    Thread-safe."""
     settings = ((key, value) for key, value in os.environ.items() if key.startswith("AWS_"))
     identity = (*_identity(connection, location), frozenset(settings))
     with _lock:
-        _idle[:] = _recent()
-        for index, lent in enumerate(_idle):
-            if lent.identity == identity:
+        _idle[:] = _recently_opened()
+        for index, pooled in enumerate(_idle):
+            if pooled.identity == identity:
                 return _idle.pop(index)
-    return LentStore(open_store(connection, location), identity, time.monotonic())
+    return PooledStore(open_store(connection, location), identity, time.monotonic())

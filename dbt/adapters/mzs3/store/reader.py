@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 from dbt.adapters.mzs3.store.failures import BrokenError, UnreadableError
-from dbt.adapters.mzs3.store.store import Body, Store
+from dbt.adapters.mzs3.store.store import Body, ByteRange, Store
 
 MAX_RESUMES = 4
 FIRST_PAUSE_S = 0.2
@@ -18,21 +18,21 @@ _READ_BYTES = 1024 * 1024
 class ObjectStream:
     """One version of an object as a stream of bytes: one GET, resumed if the connection breaks.
 
-    The version is `etag`, or that of the first response. `span` is the range of bytes to read,
-    without its end. Reading is resumed where the connection broke, at most `MAX_RESUMES` times
-    without progress. Reading raises StoreError.
+    The version is `etag`, or that of the first response. The end of `byte_range` is excluded.
+    Reading is resumed where the connection broke, at most `MAX_RESUMES` times without progress. It
+    raises StoreError.
     """
 
     store: Store
     key: str
     etag: str | None = None
     _: KW_ONLY
-    span: tuple[int, int] | None = None
+    byte_range: tuple[int, int] | None = None
     pause: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
-        # The next byte and the end; without a span, the first response tells the end.
-        self.position, self._end = self.span or (0, 0)
+        # The next byte and the end; without a range, the first response tells the end.
+        self.position, self._end = self.byte_range or (0, 0)
         self._body: Body | None = None
         self.time: int | None = None
         """The time of the last response, by the store's clock, in ms since the epoch."""
@@ -74,14 +74,14 @@ class ObjectStream:
 
     def _open(self) -> Body | None:
         """Requests the object from `position` on; returns the body, or None at the end."""
-        span: tuple[int, int | None] | None = None
-        if self.position or self.span:
+        byte_range: ByteRange | None = None
+        if self.position or self.byte_range:
             if self.position >= self._end:
                 return None
-            span = self.position, self._end if self.span else None
-        answer = self.store.get(self.key, version=self.etag, span=span)
+            byte_range = self.position, self._end if self.byte_range else None
+        answer = self.store.get(self.key, version=self.etag, byte_range=byte_range)
         self._body, self.time = answer.body, answer.time
-        if span is None:
+        if byte_range is None:
             # Only a whole object's response tells the end. A range's may be short, and is resumed.
             if answer.length is None:
                 self.close()

@@ -18,17 +18,18 @@ from dbt.adapters.mzs3.store.failures import (
     ReplacedError,
     StoreError,
     ThrottledError,
-    WrongPartError,
+    WrongRangeError,
     nothing_works,
     on_condition,
 )
 from dbt.adapters.mzs3.store.store import (
     KEYS_PER_PAGE,
-    BegunUpload,
+    ByteRange,
     Content,
     ListedObject,
+    ListedUpload,
+    NewUpload,
     ObjectHead,
-    OpenedUpload,
     Page,
 )
 
@@ -95,7 +96,7 @@ class S3Store:
         self._deletes_many = True
 
     @property
-    def place(self) -> str:
+    def identity(self) -> str:
         """The endpoint and the bucket."""
         return f"{self._client.meta.endpoint_url} {self.bucket}"
 
@@ -106,21 +107,21 @@ class S3Store:
         return _AMAZON_S3.fullmatch(host) is not None
 
     def get(
-        self, key: str, *, version: str | None = None, span: tuple[int, int | None] | None = None
+        self, key: str, *, version: str | None = None, byte_range: ByteRange | None = None
     ) -> Content:
         """An object, or a range of its bytes."""
         request: dict[str, Any] = {"Bucket": self.bucket, "Key": key}
         if version is not None:
             request["IfMatch"] = _quoted(version)
         start = 0
-        if span is not None:
-            start, end = span
+        if byte_range is not None:
+            start, end = byte_range
             request["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
         with as_store_errors():
             answer = self._client.get_object(**request)
             body = S3Body(answer["Body"])
             try:
-                _require_requested(answer, version, start, whole=span is None)
+                _require_requested(answer, version, start, whole=byte_range is None)
             except Exception:
                 body.close()
                 raise
@@ -235,14 +236,14 @@ class S3Store:
                 Bucket=self.bucket, Key=key, Tagging={"TagSet": tag_set}
             )
 
-    def open_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
+    def open_upload(self, key: str, properties: Mapping[str, str]) -> NewUpload:
         """Opens a multipart upload."""
         with as_store_errors():
             answer = self._client.create_multipart_upload(
                 Bucket=self.bucket, Key=key, **properties
             )
             retries = answer.get("ResponseMetadata", {}).get("RetryAttempts")
-            return BegunUpload(str(answer["UploadId"]), is_only=retries == 0)
+            return NewUpload(str(answer["UploadId"]), is_sole_upload=retries == 0)
 
     def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
         """Sends a part; returns its ETag."""
@@ -288,13 +289,13 @@ class S3Store:
                 for part in page.get("Parts", [])
             }
 
-    def uploads(self, prefix: str) -> Iterator[OpenedUpload]:
+    def uploads(self, prefix: str) -> Iterator[ListedUpload]:
         """The open uploads whose keys begin with `prefix`."""
         paginator = self._client.get_paginator("list_multipart_uploads")
         with as_store_errors():
             for page in paginator.paginate(Bucket=self.bucket, Prefix=prefix):
                 for upload in page.get("Uploads", []):
-                    yield OpenedUpload(upload["Key"], upload["UploadId"], upload["Initiated"])
+                    yield ListedUpload(upload["Key"], upload["UploadId"], upload["Initiated"])
 
 
 def _headers(*, if_absent: bool = False, if_version: str | None = None) -> dict[str, str]:
@@ -328,7 +329,7 @@ def _require_requested(
         raise ReplacedError("it has another ETag than expected")
     if not begins_at(answer, start, whole=whole):
         status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        raise WrongPartError(
+        raise WrongRangeError(
             f"asked for it from byte {start} on, the store sent another part (HTTP "
             f"{status}, Content-Range {answer.get('ContentRange')}, Content-Length "
             f"{answer.get('ContentLength')})"

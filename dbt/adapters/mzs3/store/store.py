@@ -1,9 +1,9 @@
 """The interface of stores: one bucket, and some fifteen requests to it.
 
 Each kind of store has a module in this folder, with a class that has these methods, and a line in
-`location.py`. Requests raise only StoreError. Versions are ETags, unchanged, or a store's
-equivalent. Properties of objects have the names of boto3's arguments, such as `ContentType`,
-`StorageClass` and `Tagging`; each store translates them.
+`location.py`. Requests raise only StoreError. A version is the ETag exactly as the store sent it
+(quotes included), or the store's equivalent. Properties of objects have the names of boto3's
+arguments, such as `ContentType`, `StorageClass` and `Tagging`; each store translates them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ KEYS_PER_PAGE = 1000
 """How many keys a page of a listing has; the last page may have fewer."""
 MAX_DELETES = 1000
 """The most keys for one call of `delete_many`."""
-_LONG_AGO = datetime.fromtimestamp(0, timezone.utc)
+ByteRange = tuple[int, int | None]
+"""`(start, end)`, end excluded; None for `end` is the end of the object."""
+_UNKNOWN_TIME = datetime.fromtimestamp(0, timezone.utc)
 
 
 class ListedObject(NamedTuple):
@@ -27,7 +29,7 @@ class ListedObject(NamedTuple):
     key: str
     etag: str
     size: int
-    modified: datetime = _LONG_AGO
+    modified: datetime = _UNKNOWN_TIME
 
     @property
     def modified_ms(self) -> int:
@@ -75,19 +77,22 @@ class ObjectHead(NamedTuple):
     properties: Mapping[str, Any]
 
 
-class BegunUpload(NamedTuple):
-    """An upload's id. Unless `is_only`, retries of the request may have opened more uploads."""
+class NewUpload(NamedTuple):
+    """The id of an upload that was just opened.
+
+    Unless `is_sole_upload`, retries of the request may have opened more uploads.
+    """
 
     id: str
-    is_only: bool
+    is_sole_upload: bool
 
 
-class OpenedUpload(NamedTuple):
+class ListedUpload(NamedTuple):
     """An open multipart upload in a listing."""
 
     key: str
     id: str
-    begun: datetime = _LONG_AGO
+    begun: datetime = _UNKNOWN_TIME
 
 
 class Store(Protocol):
@@ -95,8 +100,8 @@ class Store(Protocol):
     object is replaced; with `if_version`, only that version is replaced or deleted."""
 
     @property
-    def place(self) -> str:
-        """A text that is equal for two stores with the same objects, as far as that is known."""
+    def identity(self) -> str:
+        """A key for the bucket: equal for two stores that reach the same one, as far as known."""
 
     @property
     def is_amazon_s3(self) -> bool:
@@ -107,14 +112,10 @@ class Store(Protocol):
         """
 
     def get(
-        self, key: str, *, version: str | None = None, span: tuple[int, int | None] | None = None
+        self, key: str, *, version: str | None = None, byte_range: ByteRange | None = None
     ) -> Content:
-        """An object; or with `span`, its bytes from the first number to before the second, or to
-        the end of the object if that is None.
-
-        Raises PreconditionFailedError if the object has another version, and WrongPartError if the
-        store sends other bytes.
-        """
+        """An object, or a range of its bytes. Raises PreconditionFailedError if the object has
+        another version, and WrongRangeError if the store sends another range."""
 
     def head(self, key: str) -> ObjectHead:
         """The result of HEAD for an object."""
@@ -146,8 +147,8 @@ class Store(Protocol):
         page of at most that many. With `folders`, folders are listed instead of their objects."""
 
     def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
-        """Copies that version of an object, with its properties and more `metadata`; replaces no
-        existing object if the store supports that condition."""
+        """Copies the version of an object that `head` describes, with its properties and with
+        `metadata` added to its own; replaces no object where the store can prevent that."""
 
     def tags(self, key: str) -> dict[str, str]:
         """The tags of an object."""
@@ -155,7 +156,7 @@ class Store(Protocol):
     def tag(self, key: str, tags: Mapping[str, str]) -> None:
         """Replaces the tags of an object."""
 
-    def open_upload(self, key: str, properties: Mapping[str, str]) -> BegunUpload:
+    def open_upload(self, key: str, properties: Mapping[str, str]) -> NewUpload:
         """Opens a multipart upload, whose object will have these properties."""
 
     def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
@@ -179,5 +180,5 @@ class Store(Protocol):
     def parts(self, key: str, upload_id: str) -> dict[int, tuple[str, int]]:
         """The parts of an open upload: number to ETag and size in bytes."""
 
-    def uploads(self, prefix: str) -> Iterator[OpenedUpload]:
+    def uploads(self, prefix: str) -> Iterator[ListedUpload]:
         """The open uploads whose keys begin with `prefix`; some stores do not list all of them."""

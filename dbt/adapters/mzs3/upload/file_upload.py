@@ -13,7 +13,7 @@ from typing import Any
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 from dbt.adapters.mzs3.options.groups import MAX_UPLOAD_PARTS
 from dbt.adapters.mzs3.store.failures import StoreError, explained
-from dbt.adapters.mzs3.store.opened import recent_store
+from dbt.adapters.mzs3.store.opened import shared_store
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
@@ -145,7 +145,7 @@ class Uploader:
         # which another attempt of the task may continue, too.
         self.opened: list[tuple[str, str]] = []
         try:
-            store = recent_store(spec.connection, spec.location)
+            store = shared_store(spec.connection, spec.location)
         except S3Error as exc:
             raise ExecutorError(f"on an executor, {exc}") from exc
         self.prefix = Prefix(store, spec.location)

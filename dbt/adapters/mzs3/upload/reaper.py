@@ -10,7 +10,7 @@ from threading import Event
 from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.store.failures import StoreError, describe, explained
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, map_concurrently, probe_name
-from dbt.adapters.mzs3.store.store import BegunUpload
+from dbt.adapters.mzs3.store.store import NewUpload
 from dbt.adapters.mzs3.upload.names import is_file_name
 
 # After the tasks of a query that failed or was cancelled have ended: a request of a worker that
@@ -173,25 +173,25 @@ def prove_writing(prefix: Prefix) -> Iterator[str]:
     key = prefix.key(probe_name())
     with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
         # With the encryption, tags and ACL of files: if their permissions are missing, this fails.
-        begun = prefix.store.open_upload(key, prefix.properties)
+        upload = prefix.store.open_upload(key, prefix.properties)
     try:
         # A bucket may accept the upload and refuse its parts.
         with explained(f"sending a part of an upload at {prefix.uri}", prefix.permissions):
-            prefix.store.put_part(key, begun.id, 1, b"\0")
-        yield begun.id
+            prefix.store.put_part(key, upload.id, 1, b"\0")
+        yield upload.id
     finally:
-        _abort_probe(prefix, key, begun)
+        _abort_probe(prefix, key, upload)
 
 
-def _abort_probe(prefix: Prefix, key: str, begun: BegunUpload) -> None:
+def _abort_probe(prefix: Prefix, key: str, upload: NewUpload) -> None:
     try:
-        prefix.abort(key, begun.id)
+        prefix.abort(key, upload.id)
     except StoreError as exc:
         text = describe(exc, f"aborting an upload at {prefix.uri}", "s3:AbortMultipartUpload")
         raise S3Error(
             f"{text}; without it a failed export could not be cleaned up, and the upload "
-            f"{begun.id} of {prefix.uri_of(key)} stays open"
+            f"{upload.id} of {prefix.uri_of(key)} stays open"
         ) from exc
-    if not begun.is_only:
+    if not upload.is_sole_upload:
         with contextlib.suppress(StoreError):
             abort_all(prefix, prefix.uploads(key))  # of an attempt whose response was lost

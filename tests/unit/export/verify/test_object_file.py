@@ -8,7 +8,7 @@ from support.s3.readable import PREFIX, ReadableS3
 
 from dbt.adapters.mzs3.export.verify_copy import ObjectFile
 from dbt.adapters.mzs3.store import reader
-from dbt.adapters.mzs3.store.failures import BrokenError, ReplacedError, WrongPartError
+from dbt.adapters.mzs3.store.failures import BrokenError, ReplacedError, WrongRangeError
 from dbt.adapters.mzs3.store.reader import MAX_RESUMES
 
 CONTENT = bytes(range(256)) * 4
@@ -72,7 +72,7 @@ def test_a_replaced_object_is_noticed_also_by_a_store_without_conditions(s3):
 def test_a_store_that_ignores_ranges_is_no_store_to_resume_from(s3):
     s3.breaks[KEY] = [100]
     s3.honours_range = False
-    with pytest.raises(WrongPartError, match="asked for it from byte 100 on"):
+    with pytest.raises(WrongRangeError, match="asked for it from byte 100 on"):
         opened(s3).read(1000)
 
 
@@ -82,5 +82,5 @@ def test_an_answer_that_is_too_short_is_no_end(s3):
     s3.get_object = partial(s3.get_object, IfMatch=None)
     s3.etag = lambda key: listed.etag
     file = ObjectFile(s3.prefix, listed)
-    with pytest.raises((BrokenError, WrongPartError)):
+    with pytest.raises((BrokenError, WrongRangeError)):
         file.read(1024)

@@ -82,7 +82,7 @@ def serve() -> Iterator[Any]:
         def use(data: bytes) -> OneObject:
             served = OneObject(data)
             patch.setattr(
-                stored_object, "recent_store", lambda _, at: bucket_of(served, at.bucket)
+                stored_object, "shared_store", lambda _, at: bucket_of(served, at.bucket)
             )
             return served
 

@@ -157,7 +157,7 @@ def test_a_span_is_not_another_part_of_the_object():
     answer = {"Body": Body(DATA[300:600], 300, None), "ETag": '"e1"', "ContentLength": 300}
     store.get_object = lambda **_: {**answer, **partial(300, 600)}
     with pytest.raises(ObjectError, match="Content-Range bytes 300-599/1024"):
-        ObjectReader(bucket_of(store, "b"), "k", span=(0, 300)).read(1000)
+        ObjectReader(bucket_of(store, "b"), "k", byte_range=(0, 300)).read(1000)
 
 
 def test_a_part_shorter_than_asked_for_is_not_the_end():

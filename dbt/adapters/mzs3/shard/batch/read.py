@@ -348,7 +348,7 @@ def open_file(store: Store, location: S3Location, file: ListedObject) -> RandomA
     uri = location.uri_of(file.key)
 
     def fetch(start: int, end: int) -> bytes:
-        stream = ObjectStream(store, file.key, file.etag, span=(start, end))
+        stream = ObjectStream(store, file.key, file.etag, byte_range=(start, end))
         try:
             with contextlib.closing(stream):
                 return stream.rest()

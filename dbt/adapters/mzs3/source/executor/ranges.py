@@ -112,8 +112,8 @@ def read_ranges(spec: FetchSpec, quote: bytes) -> Callable[[Batches], Batches]:
 def _range(store: Store, quote: bytes, row: dict[str, Any]) -> Batches:
     """The blocks and the survey of the range in a row of `RANGES_DDL`."""
     survey = Survey()
-    span = (row["start"], row["end"])
-    reader = ObjectReader(store, row["key"], row["etag"], span=span)
+    byte_range = (row["start"], row["end"])
+    reader = ObjectReader(store, row["key"], row["etag"], byte_range=byte_range)
     with contextlib.closing(reader):
         while data := reader.read(SURVEY_BLOCK_BYTES):
             survey = survey.extended(data, quote)
@@ -215,8 +215,8 @@ def range_rows(
             plan, uri = plans[index], spec.location.uri_of(stored.key)
             unclear = unclear_error(uri)
             rows = ObjectRows(spec, uri, pa.scalar(stored.modified, arrow_type("timestamp")))
-            span = (plan.range_end, max(plan.range_end, plan.end))
-            reader = ObjectReader(store, stored.key, stored.etag, span=span)
+            byte_range = (plan.range_end, max(plan.range_end, plan.end))
+            reader = ObjectReader(store, stored.key, stored.etag, byte_range=byte_range)
             blocks_of_range = (data for _, data in blocks)
             text = range_reader(blocks_of_range, plan.start - plan.range_start, reader.read)
             start = Chunk(b"", plan.start, plan.line + 1)

@@ -22,11 +22,11 @@ from dbt.adapters.mzs3.store.failures import (
     MissingError,
     PreconditionFailedError,
     StoreError,
-    WrongPartError,
+    WrongRangeError,
     describe,
 )
 from dbt.adapters.mzs3.store.location import S3Location
-from dbt.adapters.mzs3.store.opened import recent_store
+from dbt.adapters.mzs3.store.opened import shared_store
 from dbt.adapters.mzs3.store.reader import ObjectStream
 from dbt.adapters.mzs3.store.store import Store
 
@@ -44,7 +44,7 @@ _AHEAD = 2 * _THREADS
 def task_store(connection: AwsConnection, location: S3Location, source: str) -> Store:
     """The store of a task that reads objects of the source. Raises ExecutorError."""
     try:
-        return recent_store(connection, location)
+        return shared_store(connection, location)
     except S3Error as exc:
         raise ExecutorError(f"{source}: {exc}") from exc
 
@@ -72,9 +72,9 @@ class S3Object:
         """The bytes from `start` to the one before `end`, fetched now. Raises ObjectError."""
         return self.fetch((start, end))
 
-    def fetch(self, span: tuple[int, int] | None = None) -> bytes:
-        """The bytes of the object, or of a span of it, from one GET. Raises ObjectError."""
-        reader = ObjectReader(self.store, self.key, self.etag, span=span)
+    def fetch(self, byte_range: tuple[int, int] | None = None) -> bytes:
+        """The bytes of the object, or of a range of it, from one GET. Raises ObjectError."""
+        reader = ObjectReader(self.store, self.key, self.etag, byte_range=byte_range)
         with contextlib.closing(reader):
             return reader.rest()
 
@@ -107,7 +107,7 @@ def read_problem(exc: StoreError, stream: ObjectStream) -> ObjectError:
         problem = f"it was replaced after it was listed: its ETag is no longer {etag}"
         advice = "Do not overwrite objects while they are ingested; run again to list it anew"
         return ObjectError(problem, advice, cause=GONE)
-    if isinstance(exc, WrongPartError):
+    if isinstance(exc, WrongRangeError):
         return ObjectError(
             str(exc),
             "Have the store, or the proxy before it, send the part that is asked for; nothing of "
