@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from session import Session, median_seconds
 
 from dbt.adapters.mzs3.formats.read.columns import Column
-from dbt.adapters.mzs3.ledger.compaction import is_due
+from dbt.adapters.mzs3.ledger.compaction import compaction_is_due
 from dbt.adapters.mzs3.ledger.events import Phase, State
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.executor.fetch import schema_ddl
@@ -70,7 +70,7 @@ class Bench(Session):
         if old:
             ledger.write_snapshot(str(FIRST_EPOCH + old), self._snapshot(old))
         for number in range(old, epochs):
-            if is_due(ledger.epochs()):
+            if compaction_is_due(ledger.epochs()):
                 break
             epoch = str(FIRST_EPOCH + number + 1)
             ledger.write_plan(epoch, self.objects(number, number + 1))

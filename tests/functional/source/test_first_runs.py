@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.ledger.lease import Owner, SourceLock
 from dbt.adapters.mzs3.source import pinning
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
-from dbt.adapters.mzs3.source.operations.pinned_definition import read_purified
+from dbt.adapters.mzs3.source.operations.show_definition import read_purified
 from dbt.adapters.mzs3.source.operations.status import read_status
 from dbt.adapters.mzs3.source.reset import reset_ingested
 from dbt.adapters.mzs3.source.run import unlock
@@ -45,8 +45,8 @@ def test_a_first_run_that_fails_pins_nothing_and_names_the_object_to_leave_out(l
         f"{skip}'{{source: lake.orders, objects: [\"{readme}\"]}}'"
     )
     act(lake.spark, lake.definition(), ObjectAction.SKIP, [readme])
-    purified = read_purified(lake.spark, lake.definition(), lake.connection)
-    assert (purified.is_pinned, purified.pinned.header) == (False, ("id", "note"))
+    shown = read_purified(lake.spark, lake.definition(), lake.connection)
+    assert (shown.is_pinned, shown.purified.header) == (False, ("id", "note"))
     # The user's decision counts, in tables that are made anew.
     assert lake.ingest().objects == 2
     assert lake.rows("id", "note") == BOTH

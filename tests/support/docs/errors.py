@@ -35,7 +35,7 @@ _OTHERS = (
 _NO_ERRORS = (
     "convert.py",
     "json_chunks.py",
-    "pinned_definition.py",
+    "show_definition.py",
     "report.py",
     "permissions.py",
 )

@@ -10,7 +10,11 @@ from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger import ledger as ledger_module
-from dbt.adapters.mzs3.ledger.compaction import COMPACT_AFTER, is_due, replaced_partitions
+from dbt.adapters.mzs3.ledger.compaction import (
+    COMPACT_AFTER,
+    compaction_is_due,
+    replaced_partitions,
+)
 from dbt.adapters.mzs3.ledger.epochs import (
     current_epochs,
     epochs_awaiting_after_commit,
@@ -155,7 +159,7 @@ def test_what_is_dropped_is_dropped_with_all_its_phases_and_only_once(epochs):
 def test_a_ledger_is_compacted_once_in_so_many_epochs():
     epochs, snapshots = {}, []
     for number in range(1, 10 * COMPACT_AFTER):
-        if is_due(epochs):
+        if compaction_is_due(epochs):
             snapshots.append(number)
             epochs[str(1000 + number)] = {"snapshot"}
         else:

@@ -9,8 +9,8 @@ from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.format import RecordField
 from dbt.adapters.mzs3.formats.read.jsonl import NumberField
-from dbt.adapters.mzs3.source.operations.pinned_definition import (
-    Purified,
+from dbt.adapters.mzs3.source.operations.show_definition import (
+    ShownDefinition,
     purified_sql,
     purified_yaml,
 )
@@ -214,7 +214,7 @@ def test_the_format_is_pinned():
 def test_the_pinned_definition_as_yaml_is_one_that_is_taken():
     definition = parse(format="parquet")
     pinned = purify(definition, FOUND)
-    lines = purified_yaml(Purified(definition, pinned, True), {"format": "parquet"})
+    lines = purified_yaml(ShownDefinition(definition, pinned, True), {"format": "parquet"})
     assert lines[1:] == [
         "  external:",
         "    format: parquet",
@@ -231,6 +231,6 @@ def test_the_pinned_definition_as_yaml_is_one_that_is_taken():
 
 def test_a_table_with_a_dot_in_its_name_is_shown_by_all_of_it():
     definition = replace(parse(), name="lake.orders-nz.2024")
-    purified = Purified(definition, purify_names(definition, ("id",)), True)
+    purified = ShownDefinition(definition, purify_names(definition, ("id",)), True)
     assert purified_sql(purified).startswith('CREATE SOURCE "orders-nz.2024" FROM S3 ')
     assert purified_yaml(purified, {})[0] == '- name: "orders-nz.2024"'

@@ -13,7 +13,7 @@ from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem
-from dbt.adapters.mzs3.source.operations.pinned_definition import Purified, purified_sql
+from dbt.adapters.mzs3.source.operations.show_definition import ShownDefinition, purified_sql
 
 FOUND = ("id", "value")
 ALIASES = [{"name": "a"}, {"name": "b"}]
@@ -26,7 +26,7 @@ def rewritten(found: tuple[str, ...] | None = None, **declared: Any) -> str:
     """The definition as purification has it; no object is looked at but for a header."""
     definition = parse(location="s3://bucket", pattern="**/*", **declared)
     assert (definition.header is True) == (found is not None)
-    return purified_sql(Purified(definition, purify(definition, found), is_pinned=True))
+    return purified_sql(ShownDefinition(definition, purify(definition, found), is_pinned=True))
 
 
 def require_header(line: str, **reading: Any) -> None:

@@ -135,22 +135,22 @@ HOLDER = Holder("token", Owner(place="", boot="", pid=7, started="", host="etl-1
 
 
 def test_tables_of_another_generation_are_known_by_their_names():
-    named = SourceRelations("raw", "Orders")
-    made = [named.stored_as("delta") for _ in range(2)]
+    plain = SourceRelations("raw", "Orders")
+    made = [plain.new_generation("delta") for _ in range(2)]
     assert made[0].rows != made[1].rows
-    assert named.has_generation(made[0].rows.split(".")[1].strip("`").lower())
+    assert plain.has_generation(made[0].rows.split(".")[1].strip("`").lower())
     anew = made[0].with_new_rows()
     assert (anew.ledger, anew.rows == made[0].rows) == (made[0].ledger, False)
-    assert named.has_generation(anew.rows.split(".")[1].strip("`").lower())
-    assert named.stored_as("parquet").with_new_rows().rows == named.rows
-    assert named.stored_as("parquet").rows == named.rows == "`raw`.`Orders__rows`"
+    assert plain.has_generation(anew.rows.split(".")[1].strip("`").lower())
+    assert plain.new_generation("parquet").with_new_rows().rows == plain.rows
+    assert plain.new_generation("parquet").rows == plain.rows == "`raw`.`Orders__rows`"
     for name in (
         "orders__rows",
         "orders__lock_12345678",
         "orders2__rows_12345678",
         "orders__rows_x",
     ):
-        assert not named.has_generation(name)
+        assert not plain.has_generation(name)
 
 
 def held_by(monkeypatch, holder):

@@ -54,7 +54,7 @@ _STILL_MATTERS = f"""phase = '{Phase.COMMIT}' AND position.epoch >= coalesce(hid
     OR position = latest OR position = latest_decision"""
 
 
-def is_due(epochs: Epochs) -> bool:
+def compaction_is_due(epochs: Epochs) -> bool:
     """Whether the ledger has to be compacted before the next epoch."""
     since = [epoch for epoch in current_epochs(epochs) if Phase.SNAPSHOT not in epochs[epoch]]
     return len(since) >= COMPACT_AFTER
@@ -97,11 +97,11 @@ def compact(ledger: Ledger) -> None:
         rows.drop_except(visible, snapshot, require_lock=ledger.require_lock)
 
 
-def is_committed(ledger: Ledger) -> bool:
+def has_commits(ledger: Ledger) -> bool:
     """Whether any epoch of the source was ever committed. Also True if that is uncertain."""
     epochs = ledger.epochs()
-    settled = (each for each in epochs.values() if not each & {Phase.VOID, Phase.CLOSING})
-    return any(Phase.COMMIT in each for each in settled) or _snapshot_commits(ledger, epochs) != 0
+    kept = (each for each in epochs.values() if not each & {Phase.VOID, Phase.CLOSING})
+    return any(Phase.COMMIT in each for each in kept) or _snapshot_commits(ledger, epochs) != 0
 
 
 def committed_epochs(ledger: Ledger, epochs: Epochs) -> int:

@@ -21,7 +21,7 @@ class SourceRelations:
 
     `file_format` is the format of the tables of rows and of the ledger. In a format with
     transactions, the names of these tables end with the `generation`, which changes with each
-    reset: what a run writes late, after a reset, finds no table. View names have no generation.
+    reset: what a run writes late, after a reset, finds no table. Views have the plain names.
     The table of rows has its own `rows_generation` once it was recreated without the ledger.
     """
 
@@ -51,17 +51,19 @@ class SourceRelations:
         return self.file_format != PARQUET
 
     def stored_as(
-        self, file_format: str, generation: str | None = None, rows_generation: str = ""
+        self, file_format: str, generation: str, rows_generation: str = ""
     ) -> SourceRelations:
-        """The relations with tables in this format, by default of a new generation."""
-        if generation is None:
-            generation = _new_generation(file_format)
+        """The relations with tables in this format, of these generations."""
         return replace(
             self,
             file_format=file_format,
             generation=generation,
             rows_generation=rows_generation,
         )
+
+    def new_generation(self, file_format: str) -> SourceRelations:
+        """The relations with tables in this format, of a new generation."""
+        return self.stored_as(file_format, _new_generation(file_format))
 
     def with_new_rows(self) -> SourceRelations:
         """The relations with the same ledger and a new table of rows."""

@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.project.sources import (
 from dbt.adapters.mzs3.project.staging import ingest_sources
 from dbt.adapters.mzs3.runner import Runner, runner_for
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
-from dbt.adapters.mzs3.source.operations.pinned_definition import purified_lines, read_purified
+from dbt.adapters.mzs3.source.operations.show_definition import purified_lines, read_purified
 from dbt.adapters.mzs3.source.operations.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.report import reset_hint

@@ -9,7 +9,7 @@ from dbt.adapters.mzs3.errors import SourceError
 from dbt.adapters.mzs3.ledger.epochs import epochs_awaiting_after_commit
 from dbt.adapters.mzs3.ledger.events import IS_VISIBLE, State, is_any_sql
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.source.discovery import EPOCH_MARK
+from dbt.adapters.mzs3.source.discovery import EPOCH_PLACEHOLDER
 from dbt.adapters.mzs3.source.executor.after_commit import (
     LEFT,
     OUTCOME_DDL,
@@ -83,7 +83,7 @@ def _act(run: SourceRun, ledger: Ledger, epoch: str) -> Row:
         connection=run.connection,
         location=location,
         action=declared.action.value,
-        tags=tuple((name, text.replace(EPOCH_MARK, epoch)) for name, text in declared.tags),
+        tags=tuple((name, text.replace(EPOCH_PLACEHOLDER, epoch)) for name, text in declared.tags),
         target=declared.target,
     )
     # Not objects that are to be ingested again (`State.OPEN`): they must still be there.

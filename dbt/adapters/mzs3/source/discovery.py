@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.store.location import S3Location, parse_location
 
 SCAN = "bucket_scan"
 QUEUE = "sqs_notifications"
-EPOCH_MARK = "{epoch}"
+EPOCH_PLACEHOLDER = "{epoch}"
 
 _WAYS = f"{SCAN}, or {QUEUE} with a queue's name or URL"
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
@@ -33,7 +33,10 @@ class Discovery:
 
 
 def read_discovery(value: Any) -> Discovery:
-    """The converter of `discover`; raises ValueError with all problems."""
+    """The converter of `discover`; raises ValueError with all problems.
+
+    Each is shown after the option's name: at once if it begins with a colon, else after a space.
+    """
     ways = [value] if isinstance(value, (str, Mapping)) else value
     if not isinstance(ways, (list, tuple)) or not ways:
         raise ValueError(f"must be a list of {_WAYS}; without it, [{SCAN}] holds")
@@ -45,7 +48,7 @@ def read_discovery(value: Any) -> Discovery:
         elif way == QUEUE:
             problems.append(f": {QUEUE} needs a queue: {{{QUEUE}: its name or URL}}")
         elif way != SCAN:
-            problems.append(f"must be {_WAYS}, not {_without_passwords(way)}")
+            problems.append(f"must be {_WAYS}, not {_shown(way)}")
     problems += (
         f": {QUEUE} {problem}" for queue in queues if (problem := queue_problem(queue)) is not None
     )
@@ -59,7 +62,8 @@ def read_discovery(value: Any) -> Discovery:
     return Discovery(SCAN in ways, queues[0] if queues else None)
 
 
-def _without_passwords(way: Any) -> str:
+def _shown(way: Any) -> str:
+    """The value for a message; a mapping by its keys only, as its values may hold passwords."""
     if isinstance(way, Mapping):
         return f"a mapping of {', '.join(map(quoted_word, way))}"
     return quoted_word(way) if isinstance(way, str) else f"a {type(way).__name__}"
@@ -143,7 +147,7 @@ def read_after_commit(value: Any) -> AfterCommit:
         case "keep" | "delete":
             return AfterCommit(AfterAction(value))
         case "tag":
-            return AfterCommit(AfterAction.TAG, (("mzs3-ingested", EPOCH_MARK),))
+            return AfterCommit(AfterAction.TAG, (("mzs3-ingested", EPOCH_PLACEHOLDER),))
         case {"tag": tags, **others} if not others:
             return AfterCommit(AfterAction.TAG, _tags(tags))
         case {"move": target, **others} if not others:
@@ -160,8 +164,10 @@ def _tags(given: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(given, Mapping) or not given:
         raise ValueError(f": tag must be a mapping of names to values, not {given!r}")
     tags = {str(name): str(text) for name, text in given.items()}
-    written = {name: text.replace(EPOCH_MARK, _SOME_EPOCH) for name, text in tags.items()}
-    problems = [text.replace(_SOME_EPOCH, EPOCH_MARK) for text in tag_problems(": tag", written)]
+    written = {name: text.replace(EPOCH_PLACEHOLDER, _SOME_EPOCH) for name, text in tags.items()}
+    problems = [
+        text.replace(_SOME_EPOCH, EPOCH_PLACEHOLDER) for text in tag_problems(": tag", written)
+    ]
     if problems:
         raise ValueError(*problems)
     return tuple(tags.items())

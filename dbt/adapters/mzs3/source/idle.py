@@ -1,17 +1,18 @@
 """Finds out, without the lock, that a source has nothing new.
 
 A pass of `ingest` does nothing if the relations are as they should be, no epoch is unfinished, and
-all listed objects are settled. This can be seen without the lock:
+all objects are settled: nothing is left to do about them. This can be seen without the lock:
 
 - Events of an epoch never change. So if the ledger has the same phases of the same epochs before
-  and after the listing, it was read as of one moment.
-- That moment includes the listing: so the listed objects were settled then, whatever others do.
+  and after the listing, it did not change in between.
+- Then the ledger and the listing show the same state, whatever other runs do.
 - An object that another run ingests at that time is in an unfinished epoch, or was not settled.
   Then, as in all other cases of doubt, the pass takes the lock, and so waits for that run.
 
 Which objects are settled follows from the phases in the ledger and from the listing. The ledger
-records a digest of both, by which the next pass knows without a query that nothing is new. Events
-that are added between reading the ledger and listing are found by the pass after that.
+records a digest of both, by which the next pass knows without a query that nothing is new. If the
+digest matches, the ledger is not read again: what was added to it meanwhile is found by the pass
+after that.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from dbt.adapters.mzs3.errors import SourceError
-from dbt.adapters.mzs3.ledger.compaction import is_due
+from dbt.adapters.mzs3.ledger.compaction import compaction_is_due
 from dbt.adapters.mzs3.ledger.epochs import Epochs, unfinished_epochs
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
@@ -48,7 +49,7 @@ def is_idle(run: SourceRun) -> bool:
     False if the listing has several pages, or if anything but S3 fails: the pass itself will then
     report the failure. Raises S3Error.
     """
-    if not _only_lists(run.definition):
+    if not _has_default_intake(run.definition):
         return False
     try:
         with ThreadPoolExecutor(2) as pool:
@@ -59,7 +60,7 @@ def is_idle(run: SourceRun) -> bool:
             views = pool.submit(has_views, run.spark, run.definition.relations)
             ledger = Ledger(run.spark, relations)
             epochs = ledger.epochs()
-            if unfinished_epochs(epochs) or is_due(epochs):
+            if unfinished_epochs(epochs) or compaction_is_due(epochs):
                 return False
             page = first_page(store.result(), run.definition.location, run.definition.pattern)
             if page.end is not None:
@@ -81,7 +82,8 @@ def is_idle(run: SourceRun) -> bool:
     return True
 
 
-def _only_lists(definition: SourceDefinition) -> bool:
+def _has_default_intake(definition: SourceDefinition) -> bool:
+    """Whether the source only lists its location, all of it, and keeps objects as they are."""
     return (
         definition.discovery == Discovery()
         and definition.after_commit.action is AfterAction.KEEP
@@ -90,7 +92,8 @@ def _only_lists(definition: SourceDefinition) -> bool:
 
 
 def _current_relations(run: SourceRun) -> SourceRelations | None:
-    """The relations, if both tables are as this version makes them, and pinned as declared."""
+    """The relations, if both tables exist and name the source, the definition does not contradict
+    the pinned one, and the session reads what other runs have committed; else None."""
     tables = read_tables(run.spark, run.definition)
     if tables is None or tables.pinned is None or not (tables.has_ledger and tables.has_owner):
         return None

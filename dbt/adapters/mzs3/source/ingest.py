@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.object_error import GONE, HEADER, NOT_READ, OF_RUN
-from dbt.adapters.mzs3.ledger.compaction import compact, is_due
+from dbt.adapters.mzs3.ledger.compaction import compact, compaction_is_due
 from dbt.adapters.mzs3.ledger.epochs import (
     epochs_awaiting_after_commit,
     next_epoch,
@@ -154,7 +154,7 @@ class Pass:
             # changed.
             with run.step("void"):
                 ledger.write_void(dead)
-        if is_due(epochs):
+        if compaction_is_due(epochs):
             with run.step("compact"):
                 compact(ledger)
         announced = None

@@ -23,7 +23,7 @@ from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.formats.read.format import RecordField
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem
-from dbt.adapters.mzs3.ledger.compaction import is_committed
+from dbt.adapters.mzs3.ledger.compaction import has_commits
 from dbt.adapters.mzs3.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.ledger.events import State
 from dbt.adapters.mzs3.ledger.lease import SourceLock
@@ -103,13 +103,13 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
 
 def _has_committed(run: SourceRun, tables: SourceTables, ledger: Ledger) -> bool:
     """Whether anything is committed. If not, ensures that no epoch planned so far will be."""
-    if is_committed(ledger):
+    if has_commits(ledger):
         return True
     if tables.pinned is not None:
         for dead in unfinished_epochs(ledger.epochs()):
             with run.step("void"):
                 ledger.write_void(dead)
-    return is_committed(ledger)
+    return has_commits(ledger)
 
 
 def purify_now(

@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.source.tables import (
     PINNED_PROPERTY,
     TABLE_PROPERTY,
     existing_relations,
-    kind_of,
+    plain_name_kind,
 )
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_schema
 from dbt.adapters.mzs3.spark.tables import read_properties
@@ -39,9 +39,9 @@ def reset_source(
     another reset, and nothing is ingested twice. Tables with a generation are dropped after the
     views that name them, so some may stay until the next reset.
     """
-    name, named = definition.name, definition.relations
+    name, plain = definition.name, definition.relations
     relations = existing_relations(spark, definition)
-    _require_own(spark, named, name)
+    _require_own(spark, plain, name)
     if definition.after_commit.empties_location and _has_rows(spark, relations):
         action = definition.after_commit.action
         raise SourceError(
@@ -52,9 +52,11 @@ def reset_source(
         )
     views = (relations.source, relations.objects, relations.rejects)
     drops = [f"VIEW IF EXISTS {view}" for view in views]
-    drops += [f"{kind_of(relations)} IF EXISTS {name}" for name in (named.ledger, named.rows)]
+    drops += [
+        f"{plain_name_kind(relations)} IF EXISTS {name}" for name in (plain.ledger, plain.rows)
+    ]
     # Includes tables of runs or resets that died. Without PURGE, Iceberg would keep the files.
-    drops += [f"TABLE IF EXISTS {table} PURGE" for table in _with_generation(spark, named)]
+    drops += [f"TABLE IF EXISTS {table} PURGE" for table in _with_generation(spark, plain)]
     with nullcontext() if lock is None else lock.dropping_tables("nothing is dropped"):
         for done, drop in enumerate(drops):
             if lock is not None and done:
@@ -77,11 +79,11 @@ def ingested_after_reset(definition: SourceDefinition) -> str:
     return "every object again"
 
 
-def _with_generation(spark: SparkSession, named: SourceRelations) -> list[str]:
+def _with_generation(spark: SparkSession, plain: SourceRelations) -> list[str]:
     """The source's tables of all generations, quoted as in SQL; no others with similar names."""
-    rows = spark.sql(f"SHOW TABLES IN {quote_schema(named.schema)}").collect()
+    rows = spark.sql(f"SHOW TABLES IN {quote_schema(plain.schema)}").collect()
     names = (row["tableName"] for row in rows)
-    tables = [qualified_name(named.schema, name) for name in names if named.has_generation(name)]
+    tables = [qualified_name(plain.schema, name) for name in names if plain.has_generation(name)]
     return [table for table in tables if read_properties(spark, table, TABLE_PROPERTY)]
 
 

@@ -1,7 +1,9 @@
 """The tables of a source in Spark: creates them, reads what they pin, and drops them.
 
 The properties of `__rows` hold the pinned definition, so that both are created in one step; the
-properties of `__rows` and `__ledger` name their source and their format.
+properties of `__rows` and `__ledger` name their source and their format. In a format with
+transactions, table names end with a generation, a suffix that each reset changes; then views with
+the plain names have these properties.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _LEDGER_DDL = ", ".join(f"`{name}` {data_type}" for name, data_type in LEDGER_CO
 
 _SESSION_CATALOG = "spark_catalog"
 _CACHE = f"spark.sql.catalog.{_SESSION_CATALOG}.cache-enabled"
-_OF_FORMAT: Mapping[str, dict[str, str]] = {
+_FORMAT_PROPERTIES: Mapping[str, dict[str, str]] = {
     PARQUET: {},
     # Column names come from objects, and may have spaces.
     DELTA: {"delta.columnMapping.mode": "name"},
@@ -62,8 +64,8 @@ class SourceTables:
     """The existing tables of a source.
 
     `pinned` is the definition that they were created for, None if the table of rows is missing.
-    `has_ledger` is false if a run died before it created the ledger. `has_owner`: the tables name
-    their source, which they don't after a user has handed them to it (see `_stored_as`).
+    `has_ledger` is false if a run died before it created the ledger. `has_owner`: whether the
+    tables' properties name a source. A user removes that name to hand them to a renamed source.
     """
 
     pinned: PinnedDefinition | None
@@ -82,10 +84,11 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
     rows = relations.display_name("__rows")
     properties = read_properties(spark, relations.rows, "")
     if properties is None:
-        ledger = with_prefix(TABLE_PROPERTY, read_properties(spark, relations.ledger, "") or {})
-        if _FORMAT in ledger:
-            relations = _stored_as(definition, ledger)
-            return SourceTables(None, relations, has_ledger=True, has_owner=_SOURCE in ledger)
+        ledger_properties = read_properties(spark, relations.ledger, TABLE_PROPERTY) or {}
+        if _FORMAT in ledger_properties:
+            relations = _stored_as(definition, ledger_properties)
+            has_owner = _SOURCE in ledger_properties
+            return SourceTables(None, relations, has_ledger=True, has_owner=has_owner)
         for name, suffix in ((relations.ledger, "__ledger"), (relations.source, "")):
             if spark.catalog.tableExists(name):
                 raise lost_rows_error(definition, suffix)
@@ -96,8 +99,8 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
             f"{source}: {rows} exists and was not made by this source. Drop it, or give the "
             "source another schema or identifier"
         )
-    of_table = with_prefix(TABLE_PROPERTY, properties)
-    stored = _stored_as(definition, of_table)
+    table_properties = with_prefix(TABLE_PROPERTY, properties)
+    stored = _stored_as(definition, table_properties)
     reset = reset_hint(source)
     try:
         text = decode_property("".join(parts[number] for number in sorted(parts, key=int)))
@@ -115,7 +118,7 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
             "what is committed, does not exist. Restore it, or start the source afresh with: "
             f"{reset}"
         )
-    return SourceTables(pinned, stored, has_ledger, has_owner=_SOURCE in of_table)
+    return SourceTables(pinned, stored, has_ledger, has_owner=_SOURCE in table_properties)
 
 
 def lost_rows_error(definition: SourceDefinition, suffix: str = "__ledger") -> SourceError:
@@ -133,35 +136,43 @@ def existing_relations(spark: SparkSession, definition: SourceDefinition) -> Sou
 
     Raises SourceError if they are another source's, so all work on a source begins with this call.
     """
-    named = definition.relations
-    properties = read_properties(spark, named.rows, TABLE_PROPERTY)
+    plain = definition.relations
+    properties = read_properties(spark, plain.rows, TABLE_PROPERTY)
     if properties is None:
-        properties = read_properties(spark, named.ledger, TABLE_PROPERTY)
+        properties = read_properties(spark, plain.ledger, TABLE_PROPERTY)
     return _stored_as(definition, properties or {})
 
 
-def _of_table(values: Mapping[str, str]) -> dict[str, str]:
+def _with_table_prefix(values: Mapping[str, str]) -> dict[str, str]:
     return {f"{TABLE_PROPERTY}{key}": value for key, value in values.items()}
 
 
-def _stored_as(definition: SourceDefinition, of_table: Mapping[str, str]) -> SourceRelations:
-    named = definition.relations
-    generations = (of_table.get(key, "") for key in (_GENERATION, _ROWS_GENERATION))
-    stored = named.stored_as(of_table.get(_FORMAT, PARQUET), *generations)
-    owner = decode_property(of_table[_SOURCE]) if _SOURCE in of_table else definition.name
+def _stored_as(
+    definition: SourceDefinition, table_properties: Mapping[str, str]
+) -> SourceRelations:
+    """The relations with the format and the generations that the properties of a table say.
+
+    Raises SourceError if the properties name another source.
+    """
+    plain = definition.relations
+    generations = (table_properties.get(key, "") for key in (_GENERATION, _ROWS_GENERATION))
+    stored = plain.stored_as(table_properties.get(_FORMAT, PARQUET), *generations)
+    owner = definition.name
+    if _SOURCE in table_properties:
+        owner = decode_property(table_properties[_SOURCE])
     if owner != definition.name:
-        rows = named.display_name("__rows")
+        rows = plain.display_name("__rows")
         raise SourceError(
             f"{definition.name}: {rows} is the table of the source {owner}, and one relation is "
             f"one source's. Give {definition.name} another schema or identifier. Or, if it is "
             f"what {owner} is called now, hand the table over to it, in Spark: ALTER "
-            f"{kind_of(stored)} {rows} UNSET TBLPROPERTIES ('{TABLE_PROPERTY}{_SOURCE}')"
+            f"{plain_name_kind(stored)} {rows} UNSET TBLPROPERTIES ('{TABLE_PROPERTY}{_SOURCE}')"
         )
     return stored
 
 
-def kind_of(relations: SourceRelations) -> str:
-    """`VIEW` if views have the plain names of the source's tables, else `TABLE`."""
+def plain_name_kind(relations: SourceRelations) -> str:
+    """What has the plain names of the tables of rows and of the ledger: `VIEW` or `TABLE`."""
     return "VIEW" if relations.has_transactions else "TABLE"
 
 
@@ -179,7 +190,7 @@ def make_relations(
     """
     if tables is not None and tables.pinned is not None and not tables.has_owner:
         owner = properties_sql(TABLE_PROPERTY, {_SOURCE: encode_property(definition.name)})
-        kind = kind_of(tables.relations)
+        kind = plain_name_kind(tables.relations)
         spark.sql(f"ALTER {kind} {definition.relations.rows} SET TBLPROPERTIES {owner}")
     views = _own_views(spark, definition)
     if not reads_latest(spark, pinned.file_format):
@@ -215,17 +226,17 @@ def _make_tables(
     spark: SparkSession, definition: SourceDefinition, pinned: PinnedDefinition
 ) -> SourceRelations:
     """Creates both tables; for a table with a generation also a view with its plain name."""
-    named, file_format = definition.relations, pinned.file_format
+    plain, file_format = definition.relations, pinned.file_format
     relations = existing_relations(spark, definition)
     if relations.file_format != file_format:
-        relations = named.stored_as(file_format)
-    elif relations.has_transactions and read_properties(spark, named.rows, "") is None:
+        relations = plain.new_generation(file_format)
+    elif relations.has_transactions and read_properties(spark, plain.rows, "") is None:
         # A new name: no remains of an earlier table or late writes to it can get into this table.
         relations = relations.with_new_rows()
-    stored = encode_property(pinned.to_json())
-    starts = range(0, len(stored), PROPERTY_LENGTH)
+    encoded = encode_property(pinned.to_json())
+    starts = range(0, len(encoded), PROPERTY_LENGTH)
     parts = {
-        f"{PINNED_PROPERTY}{n}": stored[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
+        f"{PINNED_PROPERTY}{n}": encoded[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
     }
     writer = f", {WRITTEN_BY} string" if relations.has_transactions else ""
     # Epochs are text: not every metastore can filter partitions by a number.
@@ -235,24 +246,25 @@ def _make_tables(
     )
     columns = f"{schema_ddl(pinned.columns)}, {EPOCH_COLUMN} string"
     rows = f"({columns}) USING {file_format} PARTITIONED BY ({EPOCH_COLUMN})"
-    common = _of_table({_FORMAT: file_format, _SOURCE: encode_property(definition.name)})
+    common = _with_table_prefix({_FORMAT: file_format, _SOURCE: encode_property(definition.name)})
     for suffix, ddl, more in (("__rows", rows, parts), ("__ledger", ledger, {})):
         table, properties = relations.table(suffix), common | more
-        clause = properties_sql("", properties | _OF_FORMAT[file_format])
+        clause = properties_sql("", properties | _FORMAT_PROPERTIES[file_format])
         _create_table(
             spark,
             f"CREATE TABLE IF NOT EXISTS {table} {ddl} TBLPROPERTIES {clause}",
             f"{definition.name}: {relations.display_name(suffix)}",
         )
         if relations.has_transactions:
-            properties |= _of_table({_GENERATION: relations.generation})
+            properties |= _with_table_prefix({_GENERATION: relations.generation})
             if suffix == "__rows" and relations.rows_generation:
-                properties |= _of_table({_ROWS_GENERATION: relations.rows_generation})
+                properties |= _with_table_prefix({_ROWS_GENERATION: relations.rows_generation})
             spark.sql(
-                f"CREATE VIEW IF NOT EXISTS {named.table(suffix)} "
+                f"CREATE VIEW IF NOT EXISTS {plain.table(suffix)} "
                 f"TBLPROPERTIES {properties_sql('', properties)} AS SELECT * FROM {table}"
             )
-            # Another run, which must have the lock now, may have created the view first.
+            # If this run has lost its lock, another may have created the view first: use the table
+            # that the view reads.
             relations = existing_relations(spark, definition)
     return relations
 
@@ -260,15 +272,16 @@ def _make_tables(
 def drop_rows(
     spark: SparkSession, definition: SourceDefinition, relations: SourceRelations
 ) -> None:
-    """Drops the table of rows, its pinned definition and the views of its columns; not the ledger.
+    """Drops the table of rows, with its pinned definition, and the two views that read it (the
+    source and its rejects); keeps the ledger.
 
     Raises SourceError, with nothing dropped, if a view is somebody else's.
     """
     _own_views(spark, definition)
-    named = definition.relations
+    plain = definition.relations
     spark.sql(f"DROP VIEW IF EXISTS {relations.source}")
     spark.sql(f"DROP VIEW IF EXISTS {relations.rejects}")
-    spark.sql(f"DROP {kind_of(relations)} IF EXISTS {named.rows}")
+    spark.sql(f"DROP {plain_name_kind(relations)} IF EXISTS {plain.rows}")
     if relations.has_transactions:
         spark.sql(f"DROP TABLE IF EXISTS {relations.rows} PURGE")
 
@@ -289,7 +302,7 @@ def _create_table(spark: SparkSession, statement: str, shown: str) -> None:
 
 
 def make_schema(spark: SparkSession, definition: SourceDefinition) -> None:
-    """Creates the schema if it is missing; an existing one needs no permission to create it.
+    """Creates the schema if it is missing; else no permission to create schemas is needed.
 
     Raises SourceError if the schema is not in the session catalog: other catalogs can't add a
     partition in one step, and may not support views.
@@ -310,8 +323,8 @@ def make_schema(spark: SparkSession, definition: SourceDefinition) -> None:
 
 def exists_in_spark(spark: SparkSession, definition: SourceDefinition) -> bool:
     """Whether the source has anything in Spark."""
-    named = definition.relations
-    names = (named.rows, named.ledger, named.objects, named.source)
+    plain = definition.relations
+    names = (plain.rows, plain.ledger, plain.objects, plain.source)
     return any(spark.catalog.tableExists(name) for name in names)
 
 

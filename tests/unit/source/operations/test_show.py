@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from support.source.fields import parse
 from support.source.fields import purify_names as purify
 
-from dbt.adapters.mzs3.source.operations.pinned_definition import (
-    Purified,
+from dbt.adapters.mzs3.source.operations.show_definition import (
+    ShownDefinition,
     purified_lines,
     yaml_text,
 )
@@ -16,7 +16,7 @@ from dbt.adapters.mzs3.source.operations.pinned_definition import (
 
 def purified(found=("id", "value"), columns=(), **external):
     definition = parse(location="s3://bucket", pattern="**/*.csv", columns=columns, **external)
-    return Purified(definition, purify(definition, found), is_pinned=True)
+    return ShownDefinition(definition, purify(definition, found), is_pinned=True)
 
 
 def test_the_yaml_pastes_back_as_what_was_purified():
@@ -49,7 +49,9 @@ def test_the_yaml_pastes_back_as_what_was_purified():
 
 def test_what_is_not_pinned_yet_and_what_contradicts_is_said():
     before = purified()
-    shown = Purified(before.definition, before.pinned, False, ("the null is declared as 'x'",))
+    shown = ShownDefinition(
+        before.declared, before.purified, False, ("the null is declared as 'x'",)
+    )
     lines = purified_lines(shown, {})
     assert lines[0] == "lake.orders (not ingested yet; this would be pinned):"
     assert lines[-2:] == [

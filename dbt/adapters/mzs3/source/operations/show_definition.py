@@ -1,4 +1,4 @@
-"""A source's purified definition, as SQL and as YAML: pinned, or as it would be pinned."""
+"""Shows a source's purified definition, as SQL and as YAML: pinned, or as it would be pinned."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.format import EXACT
-from dbt.adapters.mzs3.ledger.compaction import is_committed
+from dbt.adapters.mzs3.ledger.compaction import has_commits
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.discovery import queue_name
 from dbt.adapters.mzs3.source.options import SourceDefinition
@@ -29,34 +29,37 @@ _WORDS = frozenset(
     ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "none", "nan", "inf"]
 )
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-_PURIFIED_AWAY = frozenset({"header", "column_count"})
+_REPLACED_KEYS = frozenset({"header", "column_count"})
 
 
 @dataclass(frozen=True)
-class Purified:
-    """The definition that is or would be pinned; `differences` are those of the declared one."""
+class ShownDefinition:
+    """The purified definition that is or, unless `is_pinned`, would be pinned.
 
-    definition: SourceDefinition
-    pinned: PinnedDefinition
+    `differences`: how the declared definition now differs from the pinned one.
+    """
+
+    declared: SourceDefinition
+    purified: PinnedDefinition
     is_pinned: bool
     differences: tuple[str, ...] = ()
 
 
-def purified_lines(purified: Purified, external: Mapping[str, Any]) -> list[str]:
+def purified_lines(shown: ShownDefinition, external: Mapping[str, Any]) -> list[str]:
     """What the log shows: the definition in SQL, then in YAML; `external` is as declared."""
-    name = purified.definition.name
-    state = "pinned" if purified.is_pinned else "not ingested yet; this would be pinned"
-    lines = [f"{name} ({state}):", f"  {purified_sql(purified)}", "  as YAML:"]
-    lines += [f"    {line}" for line in purified_yaml(purified, external)]
-    if purified.differences:
+    name = shown.declared.name
+    state = "pinned" if shown.is_pinned else "not ingested yet; this would be pinned"
+    lines = [f"{name} ({state}):", f"  {purified_sql(shown)}", "  as YAML:"]
+    lines += [f"    {line}" for line in purified_yaml(shown, external)]
+    if shown.differences:
         lines.append("  the definition now says otherwise, and is refused:")
-        lines += [f"    - {difference}" for difference in purified.differences]
+        lines += [f"    - {difference}" for difference in shown.differences]
     return lines
 
 
-def purified_sql(purified: Purified) -> str:
+def purified_sql(shown: ShownDefinition) -> str:
     """The definition in the syntax of Materialize's CREATE SOURCE, with everything spelt out."""
-    definition, pinned = purified.definition, purified.pinned
+    definition, purified = shown.declared, shown.purified
     discovery = definition.discovery
     ways = []
     if discovery.bucket_scan:
@@ -65,22 +68,22 @@ def purified_sql(purified: Purified) -> str:
         ways.append(f"SQS NOTIFICATIONS {_sql_text(queue_name(discovery.queue))}")
     pattern = definition.location.prefix + definition.pattern
     table = definition.name.partition(".")[2]
-    head = " ".join(part for part in (sql_name(table), pinned.aliases_sql()) if part)
+    head = " ".join(part for part in (sql_name(table), purified.aliases_sql()) if part)
     match = definition.reading.header_match
     options = f" WITH (header_match = {_sql_text(match)})"
     return (
         f"CREATE SOURCE {head} FROM S3 DISCOVER OBJECTS MATCHING {_sql_text(pattern)} "
-        f"USING {', '.join(ways)} {pinned.format_sql()}"
-        f"{'' if match == EXACT or pinned.header is None else options};"
+        f"USING {', '.join(ways)} {purified.format_sql()}"
+        f"{'' if match == EXACT or purified.header is None else options};"
     )
 
 
-def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:
+def purified_yaml(shown: ShownDefinition, external: Mapping[str, Any]) -> list[str]:
     """The table as it may be declared under `tables` of a source, with nothing left open."""
-    pinned = purified.pinned
-    declared = {key: value for key, value in external.items() if key not in _PURIFIED_AWAY}
-    header = False if pinned.header is None else list(pinned.header)
-    table = purified.definition.name.partition(".")[2]
+    purified = shown.purified
+    declared = {key: value for key, value in external.items() if key not in _REPLACED_KEYS}
+    header = False if purified.header is None else list(purified.header)
+    table = shown.declared.name.partition(".")[2]
     return [
         f"- name: {yaml_text(table)}",
         "  external:",
@@ -89,7 +92,7 @@ def purified_yaml(purified: Purified, external: Mapping[str, Any]) -> list[str]:
         "  columns:",
         *(
             f"    - {{name: {yaml_text(column.name)}, data_type: {yaml_text(column.data_type)}}}"
-            for column in pinned.columns
+            for column in purified.columns
         ),
     ]
 
@@ -117,22 +120,25 @@ def _sql_text(text: str) -> str:
 
 def read_purified(
     spark: SparkSession, definition: SourceDefinition, connection: AwsConnection
-) -> Purified:
-    """The purified definition; changes no relation or message. Raises an Mzs3Error."""
+) -> ShownDefinition:
+    """The purified definition; changes nothing in Spark, and leaves the queue's messages in place.
+
+    Raises an Mzs3Error.
+    """
     ledger = None
     with source_settings(spark, definition.name):
         tables = read_tables(spark, definition)
         if tables is not None and tables.has_ledger:
             ledger = Ledger(spark, tables.relations)
-        if tables is not None and ledger and is_committed(ledger):
+        if tables is not None and ledger and has_commits(ledger):
             if tables.pinned is None:
                 raise lost_rows_error(definition)
             differences = tuple(contradictions(tables.pinned, definition))
-            return Purified(definition, tables.pinned, True, differences)
+            return ShownDefinition(definition, tables.pinned, True, differences)
     run = SourceRun(spark, definition, connection)
     try:
         with source_settings(spark, definition.name), open_inbox(run) as inbox:
-            pinned = purify_now(run, inbox, ledger)
+            purified = purify_now(run, inbox, ledger)
     except S3Error as exc:
         raise SourceError(f"{definition.name}: {exc}") from exc
-    return Purified(definition, pinned, False)
+    return ShownDefinition(definition, purified, False)
