@@ -65,7 +65,7 @@ class Written:
 def written(monkeypatch: pytest.MonkeyPatch) -> Written:
     """Progress is told, and rows are written, many times in the shortest export."""
     monkeypatch.setattr(progress, "EVERY_S", 0.01)
-    monkeypatch.setattr(running_view, "EVERY_S", 0.01)
+    monkeypatch.setattr(running_view, "WRITE_INTERVAL_S", 0.01)
     return Written(monkeypatch)
 
 
@@ -158,7 +158,7 @@ def test_a_quick_export_makes_no_view(
     asked: list[str] = []
     for name in ("now", "read", "write", "make"):
         monkeypatch.setattr(RunningView, name, lambda *_, name=name: asked.append(name))
-    monkeypatch.setattr(running_view, "EVERY_S", float(WAIT_S))
+    monkeypatch.setattr(running_view, "WRITE_INTERVAL_S", float(WAIT_S))
     assert export(spark, faulty, bucket) == 1000
     assert asked == []
     assert [row.tableName for row in spark.sql(f"show tables in {SCHEMA}").collect()] == [
@@ -248,8 +248,8 @@ def test_a_killed_run_over_connect_is_told_as_dead_and_tidied(
     try:
         wait_for(lambda: {row.state for row in session.sql(look).collect()} == {"dead"})
         released.set()
-        monkeypatch.setattr(running_view, "EVERY_S", export_over_connect.EVERY_S)
-        monkeypatch.setattr(running_view, "DEAD_S", export_over_connect.DEAD_S)
+        monkeypatch.setattr(running_view, "WRITE_INTERVAL_S", export_over_connect.WRITE_INTERVAL_S)
+        monkeypatch.setattr(running_view, "DEAD_AFTER_S", export_over_connect.DEAD_AFTER_S)
         told = threading.Event()
         Written(monkeypatch).then = told.set
         hold_uploads(faulty, told)

@@ -14,11 +14,11 @@ from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.spark.engine import open_session
 from support.s3.faulty import connection_to
 
-EVERY_S, DEAD_S = 0.1, 1.0
+WRITE_INTERVAL_S, DEAD_AFTER_S = 0.1, 1.0
 
 
 def main(url: str, endpoint: str, location: str, schema: str) -> None:
-    running_view.EVERY_S, running_view.DEAD_S = EVERY_S, DEAD_S
+    running_view.WRITE_INTERVAL_S, running_view.DEAD_AFTER_S = WRITE_INTERVAL_S, DEAD_AFTER_S
     copy_to_s3(
         open_session(url, {}, 0),
         "select id from range(1000)",

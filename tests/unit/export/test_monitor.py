@@ -243,7 +243,7 @@ def test_a_history_is_opened_where_the_machine_has_no_thread_to_give(
 def test_an_export_that_cannot_be_seen_is_a_warning(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running_view, "EVERY_S", 0.001)
+    monkeypatch.setattr(running_view, "WRITE_INTERVAL_S", 0.001)
     warned = threading.Event()
 
     def tell(event: CopyEvent) -> None:
@@ -270,7 +270,9 @@ def test_what_runs_is_noted_until_the_end_and_a_cancelled_run_warns_of_nothing(
     def entry(_: Any, progress: Any, warn: Any, **about: Any) -> Any:
         given.extend((about, warn, progress))
         return SimpleNamespace(
-            begin=lambda: done.append("begin"), note=done.append, end=lambda: done.append("end")
+            begin=lambda: done.append("begin"),
+            set_progress=done.append,
+            end=lambda: done.append("end"),
         )
 
     monkeypatch.setattr(export_monitor, "RunningEntry", entry)

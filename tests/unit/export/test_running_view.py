@@ -64,7 +64,7 @@ class View:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running_view, "EVERY_S", 0.001)
+    monkeypatch.setattr(running_view, "WRITE_INTERVAL_S", 0.001)
 
 
 def entry(view: Any, warnings: list[str]) -> RunningEntry:
@@ -90,7 +90,7 @@ def test_an_export_that_ends_soon_asks_spark_for_nothing() -> None:
     view = View()
     running = entry(view, warned := [])
     running.begin()
-    running.note(Snapshot("writing", 1, 4, 2, 3, 4.0))
+    running.set_progress(Snapshot("writing", 1, 4, 2, 3, 4.0))
     running.end()
     assert (view.reads, view.written, warned) == (0, [], [])
 
@@ -99,10 +99,10 @@ def test_an_export_that_ends_soon_asks_spark_for_nothing() -> None:
 def test_the_row_has_what_was_noted_last_and_goes_at_the_end() -> None:
     view = View()
     running = entry(view, warned := [])
-    running.note(Snapshot("writing", 1, 4, 2, 3, 4.0))
+    running.set_progress(Snapshot("writing", 1, 4, 2, 3, 4.0))
     running.begin()
     view.wait_for(lambda: len(view.written) > 1)
-    running.note(Snapshot("committing", 4, 4, 5, 6, 7.0))
+    running.set_progress(Snapshot("committing", 4, 4, 5, 6, 7.0))
     view.wait_for(lambda: view.written[-1][0].progress.phase == "committing")
     running.end()
     assert (view.copies, warned) == ([], [])

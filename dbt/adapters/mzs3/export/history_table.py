@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from dbt.adapters.mzs3.spark.run_table import RunTable
-from dbt.adapters.mzs3.types.table import OF_PYTHON, arrow_type
+from dbt.adapters.mzs3.types.table import SPARK_TYPE_OF_PYTHON, arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,9 @@ class RecordedRun:
 
 def _arrow_type(annotation: str) -> pa.DataType:
     name = annotation.removesuffix(" | None")
-    return pa.timestamp("ms", "UTC") if name == "datetime" else arrow_type(OF_PYTHON[name])
+    if name == "datetime":
+        return pa.timestamp("ms", "UTC")
+    return arrow_type(SPARK_TYPE_OF_PYTHON[name])
 
 
 _COLUMNS = pa.schema((each.name, _arrow_type(str(each.type))) for each in fields(RecordedRun))

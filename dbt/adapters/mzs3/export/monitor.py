@@ -261,7 +261,7 @@ class RunMonitor:
 
     def _tell_progress(self, seen: Snapshot) -> None:
         if self._running is not None:
-            self._running.note(seen)
+            self._running.set_progress(seen)
         if not self.is_cancelled:
             elapsed = self._elapsed()
             fields = {**asdict(seen), "elapsed": elapsed}

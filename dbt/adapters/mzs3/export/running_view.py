@@ -22,16 +22,16 @@ from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.export.progress import Snapshot, background_thread
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier, text_sql
 from dbt.adapters.mzs3.spark.tables import change_view
-from dbt.adapters.mzs3.types.table import OF_PYTHON
+from dbt.adapters.mzs3.types.table import SPARK_TYPE_OF_PYTHON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 VIEW = "mzs3_copies_running"
 
-EVERY_S = 10.0
-"""How often an export writes its row; the first time is EVERY_S after its start."""
-DEAD_S = 60.0
+WRITE_INTERVAL_S = 10.0
+"""How often an export writes its row; the first time is WRITE_INTERVAL_S after its start."""
+DEAD_AFTER_S = 60.0
 """The view shows an export as dead if its row was not updated for this long."""
 _HIDDEN_S = 24 * 3600.0
 """The view does not show rows that were not updated for this long."""
@@ -53,15 +53,15 @@ class RunningCopy:
     progress: Snapshot
     invocation_id: str
 
-    def is_dead_beside(self, later: RunningCopy) -> bool:
+    def is_superseded_by(self, later: RunningCopy) -> bool:
         """Whether this export is of the same model, and was dead when `later` was updated."""
-        silent = later.updated - self.updated
-        return self.model == later.model and silent > DEAD_S * 1000
+        since_update_ms = later.updated - self.updated
+        return self.model == later.model and since_update_ms > DEAD_AFTER_S * 1000
 
 
 _MOMENTS = ("started", "updated")
 _COLUMNS = {
-    column.name: OF_PYTHON[str(column.type).removesuffix(" | None")]
+    column.name: SPARK_TYPE_OF_PYTHON[str(column.type).removesuffix(" | None")]
     for field in fields(RunningCopy)
     for column in (fields(Snapshot) if field.name == "progress" else [field])
 }
@@ -123,8 +123,8 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
     columns = {
         name: f"CAST({quote_identifier(name)} AS {kind})" for name, kind in _COLUMNS.items()
     }
-    silent = f"unix_millis(now()) - {columns['updated']}"
-    state = f"IF({silent} > {int(DEAD_S * 1000)}, 'dead', 'running')"
+    since_update_ms = f"unix_millis(now()) - {columns['updated']}"
+    state = f"IF({since_update_ms} > {int(DEAD_AFTER_S * 1000)}, 'dead', 'running')"
     columns |= {name: f"timestamp_millis({columns[name]})" for name in _MOMENTS}
     selected = ", ".join(
         f"{value} AS {quote_identifier(name)}"
@@ -137,7 +137,7 @@ def view_text(copies: Iterable[RunningCopy]) -> str:
     ] or [dict.fromkeys(_COLUMNS)]
     values = ", ".join(f"({', '.join(_literal(row[name]) for name in _COLUMNS)})" for row in rows)
     names = ", ".join(map(quote_identifier, _COLUMNS))
-    visible = f"`run` IS NOT NULL AND {silent} <= {int(_HIDDEN_S * 1000)}"
+    visible = f"`run` IS NOT NULL AND {since_update_ms} <= {int(_HIDDEN_S * 1000)}"
     return f"SELECT {selected} FROM VALUES {values} AS copies({names}) WHERE {visible}"
 
 
@@ -147,16 +147,17 @@ def _literal(value: str | float | None) -> str:
     return text_sql(value) if isinstance(value, str) else repr(value)
 
 
-# One per view: threads of this process take turns. If two processes read and write the view at the
-# same time, the later write undoes the other, until the other process writes or checks again.
+# A lock per view, as a change reads the view, then replaces it. Processes don't share it: if two
+# change the view at once, the later write undoes the earlier one, until the process of the earlier
+# one writes its row again, or sees in `_remove` that its row is back.
 _locks: dict[str, threading.Lock] = {}
 
 
 class RunningEntry:
     """Keeps the row of one export in the view up to date, from `begin` to `end`.
 
-    `about` are the columns `model`, `location` and `invocation_id`. An export that ends within
-    EVERY_S does not use the view. No method raises: `warn` is called with the first failure.
+    `fixed_columns` are `model`, `location` and `invocation_id`. An export that ends within
+    WRITE_INTERVAL_S does not use the view. No method raises: the first failure is given to `warn`.
     """
 
     def __init__(
@@ -164,12 +165,12 @@ class RunningEntry:
         view: RunningView,
         progress: Snapshot,
         warn: Callable[[Exception], None],
-        **about: str,
+        **fixed_columns: str,
     ) -> None:
         self._view = view
         self._progress = progress
         self._warn: Callable[[Exception], None] | None = warn
-        self._about = about
+        self._fixed_columns = fixed_columns
         self._run = uuid.uuid4().hex
         self._began = time.monotonic()
         self._clock_offset: float | None = None
@@ -179,11 +180,11 @@ class RunningEntry:
         self._thread = background_thread(self._keep_writing, name=VIEW)
 
     def begin(self) -> None:
-        """Starts a thread that writes the row every EVERY_S."""
+        """Starts a thread that writes the row every WRITE_INTERVAL_S."""
         with contextlib.suppress(RuntimeError):  # no thread can be started
             self._thread.start()
 
-    def note(self, progress: Snapshot) -> None:
+    def set_progress(self, progress: Snapshot) -> None:
         """Sets the progress for the next write; thread-safe."""
         self._progress = progress
 
@@ -197,7 +198,7 @@ class RunningEntry:
                 self._remove()
 
     def _keep_writing(self) -> None:
-        while not self._ended.wait(EVERY_S):
+        while not self._ended.wait(WRITE_INTERVAL_S):
             with self._warning():
                 self._write()
 
@@ -209,7 +210,7 @@ class RunningEntry:
             started=int((self._clock_offset + self._began) * 1000),
             updated=int((self._clock_offset + time.monotonic()) * 1000),
             progress=self._progress,
-            **self._about,
+            **self._fixed_columns,
         )
         with self._lock:
             rows = self._view.read()
@@ -217,10 +218,11 @@ class RunningEntry:
             if rows is None:
                 self._view.make([me])
                 return
-            others = [row for row in rows if row.run != me.run and not row.is_dead_beside(me)]
+            others = [row for row in rows if row.run != me.run and not row.is_superseded_by(me)]
             self._view.write([*others, me])
 
     def _remove(self) -> None:
+        """Removes the row, then reads the view again: another process may have put it back."""
         for _ in range(_REMOVAL_ATTEMPTS):
             with self._lock:
                 rows = self._view.read() or []

@@ -22,7 +22,8 @@ WAREHOUSE = "spark.sql.warehouse.dir"
 CATALOG = "spark.sql.catalogImplementation"
 METASTORE_URL = "spark.hadoop.javax.jdo.option.ConnectionURL"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_PLACE_SETTINGS = ("spark.sql.warehouse.dir", "metastore", "javax.jdo")
+# A `spark-defaults.conf` that contains one of these says where tables are.
+_LOCATION_MARKERS = ("spark.sql.warehouse.dir", "metastore", "javax.jdo")
 
 DEFAULTS = {
     "spark.app.name": "dbt-mzs3",
@@ -38,17 +39,21 @@ _ICEBERG_CATALOG = re.compile(r"spark\.sql\.catalog\.\w+")
 
 
 def place_warehouse(parameters: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Adds the paths of the warehouse (by default in `.spark` below `folder`) and, beside it, of
-    the metastore and of Derby's log, unless the user has configured a metastore or Spark."""
+    """Adds where tables are, unless Spark's own configuration files say that.
+
+    This is the warehouse's path, if none is given (then it is in `.spark` below `folder`); and for
+    a local warehouse with Hive's catalog, unless a metastore is configured, the paths of a
+    metastore and of Derby's log, both beside the warehouse.
+    """
     placed = dict(parameters)
-    is_elsewhere = _is_configured_in_spark()
-    if WAREHOUSE not in placed and not is_elsewhere:
+    is_set_in_conf_files = _is_set_in_conf_files()
+    if WAREHOUSE not in placed and not is_set_in_conf_files:
         placed[WAREHOUSE] = str(folder / DEFAULT_FOLDER / "warehouse")
     warehouse = local_path(placed.get(WAREHOUSE), folder)
     is_hive = placed.get(CATALOG, "hive") == "hive"  # else it is Spark's in-memory catalog
-    uris = (f"{before}hive.metastore.uris" for before in ("", "spark.", "spark.hadoop."))
+    uris = (f"{prefix}hive.metastore.uris" for prefix in ("", "spark.", "spark.hadoop."))
     has_metastore = any(key in placed for key in (METASTORE_URL, *uris))
-    if warehouse is None or is_elsewhere or has_metastore or not is_hive:
+    if warehouse is None or is_set_in_conf_files or has_metastore or not is_hive:
         return placed
     placed[WAREHOUSE] = str(warehouse)
     home = warehouse.parent
@@ -80,7 +85,7 @@ def local_path(value: str | None, folder: Path) -> Path | None:
     return (folder / Path(path).expanduser()).absolute()
 
 
-def _is_configured_in_spark() -> bool:
+def _is_set_in_conf_files() -> bool:
     home = os.environ.get("SPARK_HOME")
     conf = os.environ.get("SPARK_CONF_DIR", home and f"{home}/conf")
     if conf is None:
@@ -88,14 +93,14 @@ def _is_configured_in_spark() -> bool:
     if (Path(conf) / "hive-site.xml").exists():
         return True
     defaults = Path(conf) / "spark-defaults.conf"
-    return defaults.exists() and any(key in defaults.read_text() for key in _PLACE_SETTINGS)
+    return defaults.exists() and any(key in defaults.read_text() for key in _LOCATION_MARKERS)
 
 
 def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
     """The parameters, with our defaults for missing ones.
 
     Turns off the cache of Iceberg catalogs, with which a session misses the changes of other
-    connections. For Delta, selects an older way to pass parameters than that of Spark 4.1.
+    connections. For Delta, SQL parameters are substituted as before Spark 4.1.
     """
     by_format = {
         f"{key}.cache-enabled": "false"

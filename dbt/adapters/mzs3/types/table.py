@@ -83,8 +83,8 @@ TYPES = (
     SparkType("map", "map", _VARYING),
     SparkType("struct", "record", _VARYING),
 )
-OF_PYTHON = {"str": "string", "int": "bigint", "float": "double"}
-"""Names of column types, by the name of a dataclass field's type in Python."""
+SPARK_TYPE_OF_PYTHON = {"str": "string", "int": "bigint", "float": "double"}
+"""Spark's types of columns, by the name of a dataclass field's type in Python."""
 
 _BY_NAME = {name: row for row in TYPES for name in (row.name, *row.spellings)}
 _BY_SENT = {row.sent: row for row in reversed(TYPES) if row.sent is not None}

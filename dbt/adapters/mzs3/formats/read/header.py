@@ -32,17 +32,18 @@ def split_header(
 def layout_of(
     found: Sequence[str], pinned: Sequence[str], match: str, chunk: Chunk | None = None
 ) -> RecordLayout:
-    """Where the columns are in records with the header `found`: a field for each pinned name.
+    """The position of each pinned column in records whose header is `found`.
 
-    Case and spaces matter. With `subset` the header may have other names too, even duplicates.
+    Case and spaces matter. With `subset` the header may also have other names, and those may
+    repeat; a pinned name must occur once.
     Raises HeaderProblem, at the start of the chunk, for names that do not match.
     """
     if match == EXACT:
         difference = header_difference(found, pinned)
     elif difference := name_difference(found, pinned, match):
         difference = (
-            f"header is {_line(found)} but the names of the source's header are {_line(pinned)}, "
-            f"in any order: {difference}"
+            f"header is {_joined(found)} but the names of the source's header are "
+            f"{_joined(pinned)}, in any order: {difference}"
         )
     if difference is not None:
         line, byte = (chunk.line, chunk.byte) if chunk else (None, None)
@@ -59,25 +60,27 @@ def malformed_header(problem: str, line: int | None, byte: int | None) -> Header
 
 
 def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:
-    """How a header differs from the pinned one, and where first; None if they are equal."""
+    """How a header differs from the pinned one, with the first column that differs; or None."""
     for number, names in enumerate(itertools.zip_longest(found, pinned), 1):
         if names[0] != names[1]:
-            here, there = ("nothing" if name is None else excerpt(name) for name in names)
+            found_name, pinned_name = (
+                "nothing" if name is None else excerpt(name) for name in names
+            )
             return (
-                f"header is {_line(found)} but the source's header is {_line(pinned)}: first "
-                f"difference at column {number}, {here} instead of {there}"
+                f"header is {_joined(found)} but the source's header is {_joined(pinned)}: first "
+                f"difference at column {number}, {found_name} instead of {pinned_name}"
             )
     return None
 
 
 def name_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> str | None:
-    """Which names are missing, duplicated or unexpected, in any order; None if none are."""
+    """Which names are missing, duplicated or unexpected, whatever their order; None if none."""
     counts = Counter(found)
-    wanted = set(counts if match == SUBSET else pinned)
+    allowed = set(counts if match == SUBSET else pinned)
     kinds = [
         [f"{excerpt(name)} is missing" for name in pinned if name not in counts],
         [f"{excerpt(name)} is there {counts[name]} times" for name in pinned if counts[name] > 1],
-        [f"{excerpt(name)} is not one of them" for name in counts if name not in wanted],
+        [f"{excerpt(name)} is not one of them" for name in counts if name not in allowed],
     ]
     firsts = [kind[0] for kind in kinds if kind]
     if not firsts:
@@ -86,5 +89,5 @@ def name_difference(found: Sequence[str], pinned: Sequence[str], match: str) -> 
     return ", ".join(firsts) + (f" ({more} more)" if more else "")
 
 
-def _line(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     return excerpt(",".join(names), quoted=False)

@@ -161,7 +161,7 @@ class CsvEncoder:
         dialect = self.dialect
         whole_texts = (dialect.null, END_OF_DATA) if len(self.schema) == 1 else (dialect.null,)
         special = dialect.delimiter + dialect.quote + "\n\r"
-        return self._quoted(text, TextBytes(text).mask_of(special, *whole_texts))
+        return self._quoted(text, TextBytes(text).mask_where(contains=special, equals=whole_texts))
 
     def _quoted(self, text: pa.Array, mask: pa.Array | None) -> pa.Array:
         quote = self.dialect.quote

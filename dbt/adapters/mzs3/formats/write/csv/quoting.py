@@ -8,7 +8,7 @@ by one, and only those with such a byte are rewritten.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -66,10 +66,10 @@ class TextBytes:
         if len(values) and buffer is not None:
             self.data = bytes(buffer.slice(0, _offset(self.values, len(values))).to_pybytes())
 
-    def mask_of(self, characters: str, *texts: str) -> pa.Array | None:
-        """A mask of the values that contain one of these one-byte characters, or equal one of the
-        texts; None if no value does."""
-        masks = [self._containing(characters), *map(self._equal_to, texts)]
+    def mask_where(self, *, contains: str, equals: Sequence[str] = ()) -> pa.Array | None:
+        """A mask of the values that contain one of the one-byte characters in `contains`, or equal
+        one of the texts in `equals`; None if no value does."""
+        masks = [self._containing(contains), *map(self._equal_to, equals)]
         needed = [mask for mask in masks if mask is not None]
         return reduce(pc.or_, needed) if needed else None
 

@@ -152,7 +152,7 @@ class Formatter:
 
     write: Callable[[pa.Array], pa.Array]
     alphabet: str | None  # the characters that can occur; None if any can
-    nests: bool = False  # the text is in braces, which need no quotes inside other braces
+    has_braces: bool = False  # the text is in braces, which need no quotes inside other braces
 
     def may_hold(self, characters: str) -> bool:
         """Whether the text of a value can contain one of the characters."""
@@ -193,7 +193,7 @@ def _decimal_text(values: pa.Array) -> pa.Array:
     """All digits of the declared scale; Arrow writes numbers below 1e-6 as `1E-18`, `0E-18`."""
     text = pc.cast(values, pa.large_string())
     scale = values.type.scale
-    mask = TextBytes(text).mask_of("E") if scale > 6 else None
+    mask = TextBytes(text).mask_where(contains="E") if scale > 6 else None
     if mask is None:
         return text
     tiny = values.filter(mask)

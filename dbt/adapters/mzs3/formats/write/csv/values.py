@@ -35,8 +35,8 @@ RECORD_SPECIAL = '(),"\\' + WHITESPACE
 
 
 def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> Formatter | None:
-    """The formatter for values of an Arrow type from Spark that have this meaning; None if the
-    type, or a type nested in it, has no text."""
+    """The formatter for values of this Arrow type, as Spark sends them, that stand for
+    `logical_type`; None if the type, or a type nested in it, has no text."""
     kind = logical_type.kind
     if kind == "interval":
         return Formatter(interval_text, INTERVAL_ALPHABET)
@@ -47,14 +47,14 @@ def formatter_of(data_type: pa.DataType, logical_type: LogicalType = PLAIN) -> F
             kind = "struct"
         else:
             return scalar_formatter(data_type)
-    inner = data_type if kind == "struct" else data_type.value_type
-    types = [inner] if kind == "list" else [field.type for field in inner]
+    struct = data_type.value_type if kind == "map" else data_type  # a map is a list of structs
+    types = [data_type.value_type] if kind == "list" else [field.type for field in struct]
     children = logical_type.of_children(len(types))
     formatters = [each for each in map(formatter_of, types, children) if each is not None]
     if len(formatters) < len(types):
         return None
     write = {"list": _array_text, "map": _map_text, "struct": _record_text}[kind]
-    return Formatter(lambda values: write(values, formatters), None, nests=kind != "struct")
+    return Formatter(lambda values: write(values, formatters), None, has_braces=kind != "struct")
 
 
 def value_text(values: pa.Array, logical_type: LogicalType = PLAIN) -> pa.Array:
@@ -69,7 +69,8 @@ def _array_text(lists: pa.Array, formatters: Sequence[Formatter]) -> pa.Array:
     # Arrays of arrays with different lengths or with a NULL array, which PostgreSQL does not have,
     # are written by the same rules: `{{1},{2,3},NULL}`.
     (element,) = formatters
-    elements = lists.flatten()  # those of this slice, none of NULL lists
+    # `flatten` returns only this slice's elements, and leaves out what lies under NULL lists.
+    elements = lists.flatten()
     return _lists_in_braces(lists, _element_text(elements, element, ARRAY_SPECIAL))
 
 
@@ -80,9 +81,9 @@ def _element_text(values: pa.Array, formatter: Formatter, special: str) -> pa.Ar
     in `special`. Nested lists and maps, which have braces of their own, are not quoted.
     """
     texts = formatter.write(values)
-    if not formatter.nests:
+    if not formatter.has_braces:
         text_bytes = TextBytes(texts)
-        mask = text_bytes.mask_of(special, "")
+        mask = text_bytes.mask_where(contains=special, equals=[""])
         if b"null" in text_bytes.data.lower():
             is_null = pc.equal(pc.ascii_upper(text_bytes.values), text_scalar("NULL"))
             mask = is_null if mask is None else pc.or_(mask, is_null)
@@ -125,5 +126,5 @@ def _record_text(structs: pa.Array, formatters: Sequence[Formatter]) -> pa.Array
 
 def _field_text(values: pa.Array, formatter: Formatter) -> pa.Array:
     texts = formatter.write(values)
-    mask = TextBytes(texts).mask_of(RECORD_SPECIAL, "")
+    mask = TextBytes(texts).mask_where(contains=RECORD_SPECIAL, equals=[""])
     return quote_values(texts, mask, '"', {'"': '""', "\\": "\\\\"})
