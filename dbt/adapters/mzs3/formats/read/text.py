@@ -179,7 +179,7 @@ class TextDecoder(ABC):
             try:
                 if (text := self._form.whole_text(stored)) is None:
                     return None
-                chunk = skip_preamble(Chunk(text, 0, 1))
+                chunk = skip_preamble(self._form.start._replace(data=text))
                 if chunk.data:
                     own, chunk = self.begin(chunk)
                     if layout not in (None, own):
