@@ -31,7 +31,7 @@ def test_moved_objects_are_gone_from_the_location_and_their_rows_are_not(post, l
     assert [row["state"] for row in done.collect()] == ["moved", "moved"]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_a_dead_run_left_is_put_away_by_the_next_but_not_what_was_kept_before(post, lake):
     lake.external["discover"] = ["bucket_scan"]
     lake.put("0.csv", "id\n0\n")
@@ -52,7 +52,7 @@ def test_what_a_dead_run_left_is_put_away_by_the_next_but_not_what_was_kept_befo
     assert [row[2] for row in lake.rows("id")] == ["0", "1", "2"]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_can_not_be_put_away_is_a_warning_and_tried_again(post, lake, monkeypatch):
     lake.external |= {"discover": ["bucket_scan"], "after_commit": {"move": "s3://no-such/x/"}}
     lake.put("1.csv", "id\n1\n")
@@ -83,7 +83,7 @@ def test_what_can_not_be_put_away_is_a_warning_and_tried_again(post, lake, monke
     assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_is_replaced_while_it_is_ingested_is_never_put_away(post, lake):
     lake.external |= {"discover": ["bucket_scan"], "after_commit": "delete"}
     lake.put("1.csv", "id\n1\n")
@@ -112,7 +112,7 @@ def test_what_is_replaced_while_it_is_ingested_is_never_put_away(post, lake):
     assert "Contents" not in lake.client.list_objects_v2(Bucket=lake.bucket, Prefix="orders/")
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_is_to_be_taken_again_is_not_put_away_before(post, lake):
     lake.external |= {"discover": ["bucket_scan"], "after_commit": "delete"}
     for name in ("1.csv", "2.csv"):
@@ -144,7 +144,7 @@ def heedless(monkeypatch):
     monkeypatch.setattr(after_commit, "open_store", store)
 
 
-@pytest.mark.slow
+@pytest.mark.light
 @pytest.mark.parametrize("action", ["delete", "move"])
 def test_a_store_that_would_destroy_what_was_not_ingested_is_refused(action, post, lake, heedless):
     lake.external["after_commit"] = (
@@ -171,7 +171,7 @@ def test_a_store_that_would_destroy_what_was_not_ingested_is_refused(action, pos
     assert (post.left, post.warned) == ((0, 0), [])
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_nor_is_what_a_dead_run_left_put_away_there(post, lake, heedless, monkeypatch):
     lake.external |= {"discover": ["bucket_scan"], "after_commit": "tag"}
     lake.put("1.csv", "id\n1\n")

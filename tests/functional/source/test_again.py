@@ -34,7 +34,7 @@ def test_later_runs_take_new_objects_only_wherever_their_keys_sort(lake):
     assert lake.rows("id") == [("a.csv", 1, "2"), ("m.csv", 1, "1"), ("z.csv", 1, "3")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_run_without_new_objects_leaves_the_ledger_as_it_is(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -43,7 +43,7 @@ def test_a_run_without_new_objects_leaves_the_ledger_as_it_is(lake):
     assert Ledger(lake.spark, lake.relations).epochs() == before
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_all_is_taken_once_the_object_in_error_is_corrected(lake):
     lake.put("1.csv", "id,note\n1\n")
     lake.put("2.csv", "id,note\n2,b\n")
@@ -56,7 +56,7 @@ def test_all_is_taken_once_the_object_in_error_is_corrected(lake):
     assert {state for state, *_ in lake.states().values()} == {"fetched"}
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_the_others_are_taken_once_the_object_in_error_is_removed(lake):
     lake.put("1", "id\n1\n")
     lake.put("1.csv", "id\n1,2\n")
@@ -72,7 +72,7 @@ def test_the_others_are_taken_once_the_object_in_error_is_removed(lake):
     assert lake.rows("id") == [("1", 1, "1")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_an_overwritten_object_is_an_error_until_it_is_put_back(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -86,7 +86,7 @@ def test_an_overwritten_object_is_an_error_until_it_is_put_back(lake):
     assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 @pytest.mark.parametrize("after_commit", ["keep", "tag"])
 def test_an_object_that_is_removed_after_it_was_read_is_committed(lake, after_commit):
     lake.external = {"after_commit": after_commit}
@@ -106,7 +106,7 @@ def test_an_object_that_is_removed_after_it_was_read_is_committed(lake, after_co
     }
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_removed_object_keeps_its_rows(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -115,7 +115,7 @@ def test_a_removed_object_keeps_its_rows(lake):
     assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_changed_definition_is_refused_with_the_difference_and_the_way_out(lake):
     lake.put("1.csv", "id,note\n1,a\n")
     lake.ingest()
@@ -148,7 +148,7 @@ def test_a_lost_table_of_rows_is_no_reason_to_go_on_without_them(lake):
         lake.ingest()
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_lost_ledger_is_no_reason_to_take_everything_again(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -163,7 +163,7 @@ def test_a_lost_ledger_is_no_reason_to_take_everything_again(lake):
     assert lake.ingest().rows == 1
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_columns_whose_names_spark_would_redact_are_known_again(lake):
     names = ("url", "hourly_rate", "access_token", "secret", "remark")
     lake.columns = [{"name": name} for name in names]
@@ -187,7 +187,7 @@ def test_a_source_that_moved_or_reads_otherwise_is_refused(lake):
     assert "Restore the definition" in text
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_narrower_pattern_is_no_contradiction(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -198,7 +198,7 @@ def test_a_narrower_pattern_is_no_contradiction(lake):
     assert lake.rows("id") == [("1.csv", 1, "1"), ("3.csv", 1, "3")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake, monkeypatch):
     monkeypatch.setattr(s3_store, "KEYS_PER_PAGE", 1)  # tasks list what is behind it
     lake.put("1.csv", "id\n1\n")
@@ -215,7 +215,7 @@ def test_what_spark_lists_a_second_time_lets_no_overwritten_object_through(lake,
     assert taken == ["3.csv", "4.csv"]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_is_too_much_for_the_driver_spark_holds(lake, monkeypatch):
     monkeypatch.setattr(frames, "FEW", 1)
     lake.external = {"on_overwrite": "replace", "max_objects_per_run": 2}
@@ -235,7 +235,7 @@ def test_create_only_makes_the_relations_and_reads_no_rows(lake):
     assert lake.ingest().objects == 1
 
 
-@pytest.mark.slow
+@pytest.mark.light
 @pytest.mark.parametrize("step", STEPS)
 def test_a_run_that_dies_at_a_step_is_made_good_by_the_next(lake, step):
     lake.put("1.csv", "id\n1\n2\n")
@@ -250,7 +250,7 @@ def test_a_run_that_dies_at_a_step_is_made_good_by_the_next(lake, step):
     assert lake.ingest().objects == 0
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_a_dead_run_planned_is_listed_anew(lake):
     lake.put("1.csv", "id\n1\n")
     lake.put("2.csv", "id\n2\n")
@@ -272,7 +272,7 @@ def test_an_object_that_a_dead_run_planned_is_left_out_once_the_pattern_does(lak
     assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_dead_run_whose_commit_arrives_late_doubles_nothing(lake):
     lake.put("1.csv", "id\n1\n")
     with pytest.raises(Died):
@@ -287,7 +287,7 @@ def test_a_dead_run_whose_commit_arrives_late_doubles_nothing(lake):
     assert lake.ingest().objects == 0
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_ingesting_afresh_takes_everything_again_and_drops_nothing_it_cannot_replace(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()

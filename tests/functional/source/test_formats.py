@@ -93,7 +93,7 @@ def test_a_declared_name_is_the_key_or_the_field_of_that_name(lake):
     assert lake.rows("gross", "net") == [("1.csv", 1, 12, "10"), ("2.csv", 1, 22, "20")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_avro_with_the_types_of_its_schema_and_a_bad_value(lake):
     nullable = {
         "id": "long",
@@ -181,7 +181,7 @@ def test_json_lines_with_exact_numbers_nested_values_and_rejects(lake):
     assert far == 253_402_300_800_000_001 - 3_600_000_000
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_json_lines_with_the_types_of_the_first_record(lake):
     lake.external = {"format": "jsonl"}
     lake.put("1.jsonl", b'{"id": 1, "price": 1.5, "paid": true, "note": null}\n')

@@ -70,7 +70,7 @@ def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
     assert times.first()[0] == 2 * ROWS + 2
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_large_object_of_json_lines(lake: Any, cut: list[int]) -> None:
     lake.external = {"format": "jsonl", "header": ["id", "note"], "header_match": "subset"}
     lines = (f'{{"more":[{n}],"note":"n\\n{n}","id":{n}}}\n' for n in range(ROWS))
@@ -81,7 +81,7 @@ def test_a_large_object_of_json_lines(lake: Any, cut: list[int]) -> None:
     assert lake.rows("id", "note") == [("b.jsonl", n + 1, n, f"n\n{n}") for n in range(ROWS)]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_plan_may_hold_more_than_what_was_decided_on(
     lake: Any, cut: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +109,7 @@ def test_a_plan_may_hold_more_than_what_was_decided_on(
     assert lake.rows("id", "note")[-1] == ("c.csv", 1, "1", "late")
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_plan_may_hold_less_than_what_was_decided_on(
     lake: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +128,7 @@ def test_a_plan_may_hold_less_than_what_was_decided_on(
     assert lake.rows("id") == [("a.csv", 1, "1")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_is_wrong_is_told_as_of_any_object(lake: Any, cut: list[int]) -> None:
     lines = [record(n) for n in range(ROWS)]
     lake.put("b.csv", "id,note\n" + "".join(lines[:1500]) + '7,a"b\n' + "".join(lines[1500:]))
@@ -138,7 +138,7 @@ def test_what_is_wrong_is_told_as_of_any_object(lake: Any, cut: list[int]) -> No
     assert cut == [1]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_rejects_of_wrong_quotes_are_those_of_any_object(lake: Any, cut: list[int]) -> None:
     lake.external = {"on_bad_row": "reject"}
     lines = [record(n) for n in range(ROWS)]
@@ -151,7 +151,7 @@ def test_rejects_of_wrong_quotes_are_those_of_any_object(lake: Any, cut: list[in
     assert numbers == [*range(1, 1501), *range(1502, ROWS + 2)]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_an_object_with_another_header_is_skipped_whole(lake: Any, cut: list[int]) -> None:
     lake.external = {"on_header_mismatch": "skip_object"}
     lake.put("a.csv", "id,note\n1,first\n")

@@ -65,7 +65,7 @@ def eventful(lake):
     return lake
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_nothing_that_a_ledger_says_is_lost_by_compacting_it(eventful):
     lake = eventful
     before = everything(lake)
@@ -113,7 +113,7 @@ def test_what_a_failed_fetch_leaves_goes_when_the_ledger_is_compacted(lake):
     assert lake.states()["1.csv"][0] == "failed"
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_compaction_that_dies_is_made_good_by_the_next(lake, monkeypatch):
     lake.external = {"on_overwrite": "replace"}
     for number in range(2):
@@ -137,7 +137,7 @@ def test_a_compaction_that_dies_is_made_good_by_the_next(lake, monkeypatch):
     assert lake.ingest().objects == 0
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_run_compacts_the_ledger_when_it_is_due(lake, monkeypatch):
     monkeypatch.setattr(compaction, "COMPACT_AFTER", 2)
     steps = []

@@ -96,7 +96,7 @@ def ids(lake):
     return sorted(row[2] for row in lake.rows("id"))
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_where_keys_grow_a_run_lists_their_end_and_a_late_key_comes_with_the_next_full_listing(
     growing, watched, monkeypatch
 ):
@@ -122,7 +122,7 @@ def test_where_keys_grow_a_run_lists_their_end_and_a_late_key_comes_with_the_nex
     assert {row["object"] for row in recorded.collect()} == {f"s3://{lake.bucket}/orders/**"}
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_is_to_be_done_again_is_listed_however_old_it_is(growing):
     lake = growing
     act(lake.spark, lake.definition(), ObjectAction.RETRY, ["2026-01-01/1.csv"])
@@ -135,7 +135,7 @@ class Died(BaseException):
     """What no code catches."""
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_full_listing_counts_only_once_all_of_it_is_on_record(growing, monkeypatch):
     lake = growing
     lake.put("2025-12-31/1.csv", "id\n0\n")

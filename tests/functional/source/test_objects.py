@@ -69,7 +69,7 @@ def test_one_run_takes_all_matching_objects_and_reports_them(good):
     assert set(states) == {"!empty.csv", *GOOD}
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_an_export_left_is_read_back_by_default(lake):
     for folder in ("", "2024/"):
         lake.put(f"{folder}part-0000-0001.csv", "id\n1\n")
@@ -90,7 +90,7 @@ def committed(new_lake):
     return lake
 
 
-@pytest.mark.slow
+@pytest.mark.light
 @pytest.mark.parametrize(
     ("content", "where", "what"),
     [
@@ -150,7 +150,7 @@ def test_a_query_orders_records_across_objects(lake):
     assert [row["id"] for row in found] == [str(number) for number in range(8)]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_names_from_a_header_are_only_ever_names(lake):
     names = ["a`b", "x.y", "${spark.app.name}", "it's", "1; drop", "c\\d", "sp ace"]
     names += [f"a_rather_long_name_of_a_column_{i}" for i in range(1000)]

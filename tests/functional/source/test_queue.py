@@ -71,7 +71,7 @@ def test_making_the_source_learns_its_header_and_takes_no_message(post, lake):
     assert post.ingest().objects == 1
 
 
-@pytest.mark.slow
+@pytest.mark.light
 @pytest.mark.parametrize(
     ("step", "is_committed"),
     [
@@ -109,7 +109,7 @@ def test_a_queue_alone_sends_no_listing(post, lake, s3_endpoint):
     assert asked == {"HEADObject", "GETObject"}
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_an_object_in_error_keeps_its_message_and_so_do_the_others(post, lake):
     lake.put("1.csv", "id\n1\n")
     lake.put("2.csv", "id\n2,3\n")
@@ -135,7 +135,7 @@ def test_a_cancelled_run_gives_its_messages_back(post, lake):
     assert post.left == (1, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_removals_are_noted_where_rows_stay_and_counted_where_there_are_none(post, lake):
     lake.put("1.csv", "id\n1\n")
     post.ingest()
@@ -167,7 +167,7 @@ def test_removals_are_noted_where_rows_stay_and_counted_where_there_are_none(pos
     assert post.left == (0, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_waits_is_in_the_ledger_and_no_longer_in_the_queue(post, lake):
     lake.external |= {"max_objects_per_run": 1, "header": ["id"]}
     for name in ("1.csv", "2.csv", "3.csv"):
@@ -188,7 +188,7 @@ def test_a_queue_that_is_not_there_is_an_error_of_the_source(post, lake):
         post.ingest()
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_run_without_its_lock_deletes_no_message(post, lake):
     lake.put("1.csv", "id\n1\n")
 
@@ -203,7 +203,7 @@ def test_a_run_without_its_lock_deletes_no_message(post, lake):
     assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_is_gone_can_not_be_retried_and_stops_nothing(post, lake):
     lake.external["header"] = ["id"]
     post.announce("gone.csv")
@@ -215,7 +215,7 @@ def test_what_is_gone_can_not_be_retried_and_stops_nothing(post, lake):
     assert post.ingest().objects == 1
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_failed_is_not_forgotten_when_its_message_expires(post, lake):
     lake.put("1.csv", "id\n1\n")
     lake.put("2.csv", "id\n2,3\n")
@@ -230,7 +230,7 @@ def test_what_failed_is_not_forgotten_when_its_message_expires(post, lake):
     assert post.ingest().objects == 0
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_came_with_an_overwritten_object_waits_for_longer_than_its_message(post, lake):
     lake.put("1.csv", "id\n1\n")
     post.ingest()
@@ -252,7 +252,7 @@ def test_what_came_with_an_overwritten_object_waits_for_longer_than_its_message(
     assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "2")]
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_a_removal_leaves_an_object_that_was_to_be_taken_again_as_it_was(post, lake):
     lake.put("1.csv", "id\n1\n")
     post.ingest()
@@ -266,7 +266,7 @@ def test_a_removal_leaves_an_object_that_was_to_be_taken_again_as_it_was(post, l
     assert (after, after["rejects"]) == (before, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.light
 def test_what_is_to_be_taken_again_is_taken_as_it_is_then_without_news_of_it(post, lake):
     for name in ("1.csv", "2.csv"):
         lake.put(name, "id\n1\n")
