@@ -254,12 +254,7 @@ def test_all_settings_at_once(run: Callable[..., list[Any]], plain: list[Any]) -
     assert run("all", every) == plain
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in ALONE else pytest.mark.long)
-        for name in SETTINGS
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting(run: Callable[..., list[Any]], plain: list[Any], name: str) -> None:
     assert run(name, SETTINGS[name]) == plain

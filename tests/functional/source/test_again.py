@@ -18,7 +18,11 @@ from dbt.adapters.mzs3.store import s3 as s3_store
 pytestmark = pytest.mark.spark
 
 STEPS = [
-    f"{edge} {step}" for step in ("create", "plan", "fetch", "commit") for edge in ("begin", "end")
+    *("end fetch", "begin commit", "end commit"),
+    *(
+        pytest.param(step, marks=pytest.mark.long)
+        for step in ("begin create", "end create", "begin plan", "end plan", "begin fetch")
+    ),
 ]
 RESET = "dbt run-operation reset_s3_source --args '{source: lake.orders, confirm: true}'"
 

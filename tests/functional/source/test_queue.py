@@ -75,11 +75,11 @@ def test_making_the_source_learns_its_header_and_takes_no_message(post, lake):
 @pytest.mark.parametrize(
     ("step", "is_committed"),
     [
-        ("end receive", False),
-        ("end plan", False),
+        pytest.param("end receive", False, marks=pytest.mark.long),
+        pytest.param("end plan", False, marks=pytest.mark.long),
         ("end fetch", False),
         ("end commit", True),
-        ("begin acknowledge", True),
+        pytest.param("begin acknowledge", True, marks=pytest.mark.long),
     ],
 )
 def test_a_run_that_dies_gives_its_messages_back_and_nothing_is_doubled(
