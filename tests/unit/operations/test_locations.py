@@ -41,6 +41,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.fixture
 def adapter(opened: list[Any]) -> Any:
     credentials = SimpleNamespace(
+        secrets=[],
         method="session",
         has_session=True,
         runs_jobs=True,

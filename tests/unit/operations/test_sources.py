@@ -33,6 +33,7 @@ def node(table: str) -> Any:
 @pytest.fixture
 def adapter() -> Any:
     credentials = SimpleNamespace(
+        secrets=[],
         method="thrift",
         has_session=False,
         runs_jobs=False,
