@@ -11,7 +11,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from dbt.version import __version__
 from packaging.version import Version
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 BUCKET = "newest-dbt"
 of_1_12 = pytest.mark.skipif(Version(__version__) < Version("1.12"), reason="dbt 1.12 brings it")

@@ -247,6 +247,7 @@ def plain(run: Callable[..., list[Any]]) -> list[Any]:
     return run("plain", {})
 
 
+@pytest.mark.slow
 def test_all_settings_at_once(run: Callable[..., list[Any]], plain: list[Any]) -> None:
     every: dict[str, str] = {}
     for name, settings in SETTINGS.items():

@@ -1,4 +1,4 @@
-"""What `make test` runs of a standalone cluster and of Spark Connect; workers have no dbt."""
+"""Short runs on a standalone cluster and over Spark Connect; their workers have no dbt."""
 
 from __future__ import annotations
 
@@ -36,5 +36,6 @@ def test_a_standalone_cluster_exports_ingests_and_writes_a_shard(
     require_runs(on_cluster())
 
 
+@pytest.mark.slow
 def test_a_connect_server_exports_ingests_and_writes_a_shard(on_connect: Project) -> None:
     require_runs(on_connect)

@@ -64,6 +64,7 @@ def sums(s3: Any, bucket: str, folder: str) -> list[str]:
     return [entry["meta"]["sha256"] for entry in json.loads(body)["entries"]]
 
 
+@pytest.mark.slow
 def test_an_export_that_is_submitted_has_the_bytes_of_one_in_a_session(
     plan: SubmitPlan, copy: Callable[..., CopyResult], faulty: FaultyS3, bucket: str, s3: Any
 ) -> None:

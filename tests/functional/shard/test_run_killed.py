@@ -29,7 +29,7 @@ from dbt.adapters.mzs3.shard.read.rows import read_shard
 from dbt.adapters.mzs3.shard.state.store import STATE
 from dbt.adapters.mzs3.store.location import parse_location
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SCRIPT = SUPPORT / "shard/killed.py"
 KILLS = 7

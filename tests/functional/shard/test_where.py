@@ -94,6 +94,7 @@ def sorted_rows(frame: Any) -> list[str]:
     return sorted(repr(tuple(row)) for row in frame.collect())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shard", "in_berlin")
 def test_the_rows_are_those_for_which_spark_finds_it_true(frame: Callable[..., Any]) -> None:
     # Not in Spark's cache, which skips NaNs by statistics that have none.

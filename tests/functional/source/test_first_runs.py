@@ -19,7 +19,7 @@ from dbt.adapters.mzs3.source.run import unlock
 from dbt.adapters.mzs3.source.tables import read_tables
 from dbt.adapters.mzs3.spark.tables import encode_property
 
-pytestmark = [pytest.mark.spark, not_in_own_catalog]
+pytestmark = [pytest.mark.spark, pytest.mark.light, not_in_own_catalog]
 
 README = "This folder has the orders\nof 2024\n"
 
@@ -64,10 +64,10 @@ def test_a_first_run_that_fails_pins_nothing_and_names_the_object_to_leave_out(l
 @pytest.mark.parametrize(
     "step",
     [
-        pytest.param("drop", marks=pytest.mark.light),
+        "drop",
         "drop and make",
-        pytest.param("create", marks=pytest.mark.light),
-        pytest.param("end create", marks=pytest.mark.light),
+        "create",
+        "end create",
     ],
 )
 def test_a_run_that_dies_while_it_makes_the_tables_anew_is_made_good(lake, monkeypatch, step):
@@ -112,7 +112,6 @@ def dying(function, *, before):
     return killed
 
 
-@pytest.mark.light
 def test_what_another_run_may_still_drop_is_waited_for(lake, monkeypatch):
     with_readme(lake)
     with pytest.raises(SourceError):
@@ -134,7 +133,7 @@ def test_what_another_run_may_still_drop_is_waited_for(lake, monkeypatch):
     assert lake.ingest().objects == 2
 
 
-@pytest.mark.parametrize("then", ["correct", pytest.param("list", marks=pytest.mark.light)])
+@pytest.mark.parametrize("then", ["correct", "list"])
 def test_a_first_run_that_would_skip_all_objects_but_one_is_not_committed(lake, then):
     lake.external = {"on_header_mismatch": "skip_object"}
     with_readme(lake)

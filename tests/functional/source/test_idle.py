@@ -18,7 +18,7 @@ from dbt.adapters.mzs3.source.executor.listing import first_page
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
 from dbt.adapters.mzs3.source.reset import reset_source
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.light]
 
 
 @pytest.fixture

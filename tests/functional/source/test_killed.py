@@ -119,7 +119,7 @@ def ended(process):
 @pytest.mark.parametrize(
     ("bucket", "steps", "left"),
     [
-        ("killed-reading", ["second GET"], 30),
+        pytest.param("killed-reading", ["second GET"], 30, marks=pytest.mark.slow),
         pytest.param("killed-again", KILLED_AGAIN, 27, marks=pytest.mark.slow),
         pytest.param("killed-at-all", KILLED_AT_ALL, 27, marks=pytest.mark.long),
     ],

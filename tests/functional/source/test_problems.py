@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.ledger.partitions import partition_sql
 from dbt.adapters.mzs3.source.ingest import ingest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.light]
 
 OBJECTS = {
     "1.csv": 'id,note\n1,a\nx,b\n3,"c\nd"\n4\n5,e\n',
@@ -166,7 +166,6 @@ def test_more_rejects_than_max_rejects_commit_nothing(lake):
     assert lake.rows("id") == [("1.csv", 1, 1), ("2.csv", 1, 2)]
 
 
-@pytest.mark.light
 def test_rows_that_were_added_after_they_were_written_are_not_committed(lake):
     lake.put("1.csv", "id\n1\n")
 
@@ -181,7 +180,6 @@ def test_rows_that_were_added_after_they_were_written_are_not_committed(lake):
     assert lake.rows("id") == []
 
 
-@pytest.mark.light
 def test_rows_of_an_object_that_are_there_twice_are_not_committed(lake):
     lake.put("1.csv", "id\n1\n")
     lake.put("2.csv", "id\n2\n")

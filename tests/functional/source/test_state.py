@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.source.operations.status import IN_ERROR, NEVER, OK, WAIT
 from dbt.adapters.mzs3.source.reset import reset_source
 from dbt.adapters.mzs3.source.run import SourceRun
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.light]
 
 
 def acted(lake, action, *names):
@@ -41,7 +41,6 @@ def overwritten(lake, mode):
     lake.put("1.csv", "id\n9\n")
 
 
-@pytest.mark.light
 def test_an_overwritten_object_is_ignored_and_noted_once(lake):
     overwritten(lake, "ignore")
     assert lake.ingest().objects == 0
@@ -58,7 +57,6 @@ def test_an_overwritten_object_is_ignored_and_noted_once(lake):
     assert Ledger(lake.spark, lake.relations).epochs() == before
 
 
-@pytest.mark.light
 def test_the_rows_of_an_overwritten_object_are_appended(lake):
     overwritten(lake, "append")
     assert (lake.ingest().objects, lake.ingest().objects) == (1, 0)
@@ -84,7 +82,6 @@ def test_the_rows_of_an_overwritten_object_replace_the_old_ones(lake):
     assert "SortMergeJoin" not in plan
 
 
-@pytest.mark.light
 def test_an_overwritten_object_in_error_is_kept_or_taken_as_the_user_says(lake):
     overwritten(lake, "fail")
     for _ in range(2):
@@ -112,7 +109,6 @@ def test_an_overwritten_object_in_error_is_kept_or_taken_as_the_user_says(lake):
     assert status(lake).state == OK
 
 
-@pytest.mark.light
 def test_an_object_that_is_put_back_or_removed_leaves_no_error_behind(lake):
     overwritten(lake, "fail")
     with pytest.raises(SourceError):
@@ -133,7 +129,6 @@ def test_an_object_that_is_put_back_or_removed_leaves_no_error_behind(lake):
     assert status(lake).state == OK
 
 
-@pytest.mark.light
 def test_what_is_left_by_a_limit_is_taken_first_next_time_in_order_of_keys(lake):
     for name in "bdfh":
         lake.put(f"{name}.csv", f"id\n{name}\n")
@@ -158,7 +153,6 @@ def test_what_is_left_by_a_limit_is_taken_first_next_time_in_order_of_keys(lake)
     assert status(lake).waiting == 0
 
 
-@pytest.mark.light
 def test_a_limit_of_bytes_takes_what_fits_and_always_one(lake):
     lake.put("1.csv", "id\n" + "1\n" * 50)
     lake.put("2.csv", "id\n2\n")
@@ -169,7 +163,6 @@ def test_a_limit_of_bytes_takes_what_fits_and_always_one(lake):
     assert len(lake.rows()) == 52
 
 
-@pytest.mark.light
 def test_what_waits_and_fails_goes_before_what_waits_behind_it(lake):
     for name in ("1", "2", "3"):
         lake.put(f"{name}.csv", f"id\n{name}\n")
@@ -184,7 +177,6 @@ def test_what_waits_and_fails_goes_before_what_waits_behind_it(lake):
     assert lake.rows("id") == [("1.csv", 1, "1"), ("2.csv", 1, "22"), ("3.csv", 1, "3")]
 
 
-@pytest.mark.light
 def test_an_object_in_error_is_skipped_until_it_is_another(lake):
     lake.put("1.csv", "id\n1,2\n")
     lake.put("2.csv", "id\n2\n")
@@ -221,7 +213,6 @@ def test_retracted_rows_are_out_at_once_and_back_if_asked_for(lake):
     assert len(lake.rows()) == 5
 
 
-@pytest.mark.light
 def test_objects_that_are_not_there_or_for_which_it_makes_no_sense(lake):
     lake.put("2024.csv", "id\n1\n")
     lake.put("2025.csv", "id\n1\n")
@@ -250,7 +241,6 @@ def test_objects_that_are_not_there_or_for_which_it_makes_no_sense(lake):
     assert len(Ledger(lake.spark, lake.relations).epochs()) == len(before) + 1
 
 
-@pytest.mark.light
 def test_an_object_that_is_gone_before_it_is_taken_again_stays_fetched(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -338,7 +328,6 @@ def test_a_table_that_a_late_run_made_of_an_old_definition_takes_no_rows(lake, m
     assert lake.rows("new") == [("1.csv", 1, "2")]
 
 
-@pytest.mark.light
 def test_a_view_of_somebody_else_is_neither_dropped_nor_taken_for_the_sources_own(lake):
     lake.put("1.csv", "id\n1\n")
     lake.ingest()
@@ -357,7 +346,6 @@ def test_a_view_of_somebody_else_is_neither_dropped_nor_taken_for_the_sources_ow
     assert lake.rows("id") == [("1.csv", 1, "1")]
 
 
-@pytest.mark.light
 @pytest.mark.skipif(STORE == "minio", reason="it deletes whatever is there, and is refused")
 def test_rows_of_objects_that_were_deleted_are_not_dropped_for_good(lake):
     lake.external = {"after_commit": "delete", "header": ["id"]}
@@ -375,7 +363,6 @@ def test_rows_of_objects_that_were_deleted_are_not_dropped_for_good(lake):
     assert lake.ingest(afresh=True).objects == 0
 
 
-@pytest.mark.light
 def test_what_is_ingested_is_as_fresh_as_the_objects_whose_rows_are_visible(lake):
     def fresh():
         return read_ingested_freshness(lake.spark, lake.definition())

@@ -12,7 +12,7 @@ from dbt.adapters.mzs3.source.listing.plan import FIRST_BYTES, OBJECT_BYTES, run
 from dbt.adapters.mzs3.source.operations.status import read_status
 from dbt.adapters.mzs3.source.options import Intake
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.light]
 
 TEN_MINUTES = Intake(max_bytes="auto")
 MANY = 10**6
@@ -60,7 +60,6 @@ def test_a_run_takes_what_earlier_ones_could_fetch_in_the_time_and_says_how_many
     assert [name for name, *_ in lake.rows()] == [f"{number}.csv" for number in range(5)]
 
 
-@pytest.mark.light
 def test_what_a_queue_announces_waits_too(post):
     lake = post.lake
     lake.external |= {"header": ["id"], "max_bytes_per_run": "auto"}
@@ -73,7 +72,6 @@ def test_what_a_queue_announces_waits_too(post):
     assert (lake.ingest().objects, lake.ingest().objects) == (1, 0)
 
 
-@pytest.mark.light
 def test_a_run_without_earlier_ones_takes_a_first_bite_and_one_object_at_least(lake, monkeypatch):
     made(lake)
     assert allowed(lake) == FIRST_BYTES
@@ -86,7 +84,6 @@ def test_a_run_without_earlier_ones_takes_a_first_bite_and_one_object_at_least(l
     assert (report.objects, report.waiting_objects, report.waiting_runs) == (1, 1, 1)
 
 
-@pytest.mark.light
 def test_the_last_five_committed_epochs_count(lake):
     made(lake)
     start = 1_000_000_000_000
@@ -102,14 +99,12 @@ def test_the_last_five_committed_epochs_count(lake):
     assert allowed(lake) == 5 * 10**9
 
 
-@pytest.mark.light
 def test_what_was_skipped_counts_as_asked_for(lake):
     made(lake)
     fetched(lake, 1_000_000_000_000, 10**12, 600, state="skipped")
     assert allowed(lake) == OBJECT_BYTES
 
 
-@pytest.mark.light
 def test_the_times_are_still_there_after_a_compaction(lake):
     made(lake)
     start = 1_000_000_000_000
