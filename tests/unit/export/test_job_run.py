@@ -20,6 +20,7 @@ from dbt.adapters.mzs3.export.commit.preflight import Preflight
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.job import ExportRun, _open_store, _with_remains
 from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.upload.job import Uploads
 
 EXPORT: Any = SimpleNamespace(
     node="model.shop.orders", location=SimpleNamespace(uri="s3://b/p/"), as_of=17
@@ -41,6 +42,23 @@ def test_an_export_that_fails_before_its_tasks_begin_waits_for_none(
     with pytest.raises(CopyError, match="was cancelled"):
         run.upload_and_commit()
     assert cleaned == [True]
+
+
+def test_an_export_whose_job_failed_for_recomputed_rows_waits_for_its_tasks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nothing: Any = None
+    waited: list[bool] = []
+    reaper = SimpleNamespace(abort_until_idle=lambda _: waited.append(True))
+    preflight: Any = SimpleNamespace(reaper=reaper)
+    monitor: Any = SimpleNamespace(stop_if_cancelled=lambda: None, is_cancelled=False)
+    rows: Any = SimpleNamespace(ordered=SimpleNamespace(sparkSession=None))
+    exported: Any = SimpleNamespace(**vars(EXPORT), options=SimpleNamespace(on_existing="fail"))
+    run = ExportRun(exported, rows, nothing, preflight, nothing, monitor)
+    monkeypatch.setattr(run, "_uploads", lambda: Uploads([], "rows computed anew"))
+    with pytest.raises(CopyError):
+        run.upload_and_commit()
+    assert waited == [True]
 
 
 def test_old_files_that_stay_are_an_error_of_an_export_that_is_committed(

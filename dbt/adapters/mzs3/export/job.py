@@ -169,8 +169,9 @@ class ExportRun:
         self.monitor.stop_if_cancelled()
         self.may_have_tasks = True
         uploads = self._uploads()
-        self.may_have_tasks = False
         self.files += uploads.files
+        # If the job failed over recomputed rows, there are no files, and tasks may still run.
+        self.may_have_tasks = uploads.restart_reason is not None and not uploads.files
         if self.export.options.on_existing == "resume":
             self.monitor.note_resumed(count_resumed_parts(self.preflight.reusable, self.files))
         uploads.check()
