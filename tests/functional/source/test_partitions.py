@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import select
 import threading
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -72,8 +71,8 @@ def signal_to(fifo: str, writer: Future[Any]) -> None:
         with suppress(OSError):  # nobody waits
             os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
             return
-        assert not writer.done(), f"it has ended before it was at {fifo}: {writer.exception()}"
-        time.sleep(0.05)
+        ended, _ = wait([writer], 0.05)
+        assert not ended, f"it has ended before it was at {fifo}: {writer.exception()}"
 
 
 def failing(fifo: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
