@@ -1,11 +1,12 @@
-"""Processes that tests start and kill, and what is left of them."""
+"""Processes that tests start and kill, and what is left of them; waiting for other states."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -20,6 +21,14 @@ def session_members(session: int) -> list[int]:
         if int(sid) == session and state not in "ZX":
             found.append(int(stat.parent.name))
     return found
+
+
+def wait_until(happened: Callable[[], bool], seconds: float = 60) -> None:
+    """Asks again and again, for what gives no event, such as Spark's tasks; fails in the end."""
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def wait_for_end(processes: Iterable[int], seconds: float) -> None:

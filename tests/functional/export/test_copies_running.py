@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from support import SUPPORT
+from support.processes import wait_until
 from support.s3.faulty import FaultyS3, Request, connection_to
 from support.spark import export_over_connect
 
@@ -242,11 +242,11 @@ def test_a_killed_run_over_connect_is_told_as_dead_and_tidied(
         try:
             assert uploading.wait(WAIT_S)
             # Its tasks have all that the server runs tasks on.
-            wait_for(lambda: bool(session.sql(look).collect()))
+            wait_until(lambda: bool(session.sql(look).collect()))
         finally:
             victim.kill()
     try:
-        wait_for(lambda: {row.state for row in session.sql(look).collect()} == {"dead"})
+        wait_until(lambda: {row.state for row in session.sql(look).collect()} == {"dead"})
         released.set()
         monkeypatch.setattr(running_view, "WRITE_INTERVAL_S", export_over_connect.WRITE_INTERVAL_S)
         monkeypatch.setattr(running_view, "DEAD_AFTER_S", export_over_connect.DEAD_AFTER_S)
@@ -259,9 +259,3 @@ def test_a_killed_run_over_connect_is_told_as_dead_and_tidied(
         released.set()
         session.sql(f"drop schema {SCHEMA} cascade")
         close(session)
-
-
-def wait_for(happened: Callable[[], bool]) -> None:
-    until = time.monotonic() + WAIT_S
-    while not happened():
-        assert time.monotonic() < until

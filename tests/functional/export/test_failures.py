@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.processes import wait_until
 from support.s3.faulty import Fault, FaultyS3, Request, connection_to
 from support.s3.real_stores import keys_in
 
@@ -181,8 +181,7 @@ def test_an_upload_that_a_task_opens_long_after_the_failure_of_another(
     def stall(request: Request) -> None:
         if request.action == "CreateMultipartUpload" and "part-0001" in request.key:
             opening.set()
-            while scheduler.running():
-                time.sleep(0.05)
+            wait_until(lambda: not scheduler.running())
         elif request.action == "UploadPart":
             opening.wait(60)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.processes import wait_until
 from support.s3.faulty import FaultyS3, Request, connection_to
 from support.s3.opened import state_of
 
@@ -236,8 +236,7 @@ def test_an_upload_that_a_task_opens_long_after_the_failure_of_another_is_aborte
             opened.append(request.key)
             if len(opened) == 2:
                 opening.set()
-                while scheduler.running():
-                    time.sleep(0.05)
+                wait_until(lambda: not scheduler.running())
         elif request.action == "UploadPart":
             opening.wait(60)
 
