@@ -314,15 +314,14 @@ def killed(moment: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if moment == "uploaded":
             patch.setattr(batch, "complete_files", die)
-        for name in ("create", "replace"):
-            change = getattr(StateStore, name)
+        write = StateStore.write
 
-            def dying(store: Any, *how: Any, change: Any = change) -> Any:
-                if moment == "changed":
-                    change(store, *how)
-                raise Died
+        def dying(store: StateStore, *states: Any) -> Any:
+            if moment == "changed":
+                write(store, *states)
+            raise Died
 
-            patch.setattr(StateStore, name, dying)
+        patch.setattr(StateStore, "write", dying)
         yield
 
 
