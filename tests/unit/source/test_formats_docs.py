@@ -56,7 +56,7 @@ PROBLEMS = {
     ),
     "avro": lambda: avro(BAD_FILES["no file"]),
     "early": lambda: avro(file_of(record("string"), [{"f0": "a"}])[:-1]),
-    "codec": lambda: avro(file_of(record("string"), [], "xz")),
+    "codec": lambda: avro(blocks_of(record("string"), codec=b"lz4")),
     "value": lambda: avro(file_of(record("string"), [{"f0": "x"}]), f0="bigint"),
     "record": lambda: avro(blocks_of(record("string"), (1, number(5)))),
     "skip": lambda: text_of(lambda: parse(format="jsonl", on_header_mismatch="skip_object")),

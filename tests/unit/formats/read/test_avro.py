@@ -1,8 +1,13 @@
 """Avro's object container files: whatever records are written, they are read."""
 
 import builtins
+import bz2
+import importlib.util
 import json
+import lzma
 import re
+import sys
+import tracemalloc
 import zlib
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -85,7 +90,7 @@ def files(draw):
 @examples(200)
 @given(
     file=files(),
-    codec=st.sampled_from(["null", "deflate"]),
+    codec=st.sampled_from(["null", "deflate", "bzip2", "xz"]),
     interval=st.sampled_from([1, 20, 16000]),
     batch=st.integers(1, 7),
     step=st.sampled_from([1, 7, 1000]),
@@ -98,6 +103,112 @@ def test_any_records_are_read_as_they_were_written(file, codec, interval, batch,
         patch.setattr(avro, "BATCH_RECORDS", batch)
         patch.setattr(compression, "RAW_READ_BYTES", step)
         assert read_all(FORM, data) == rows
+
+
+def zstd(data, level=3):
+    return pa.Codec("zstd", level).compress(data, asbytes=True)
+
+
+def zstd_stream(data):
+    """As Java writes it: without the size of its content."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+def xz(data):
+    return lzma.compress(data, preset=0)
+
+
+def raw_deflate(data):
+    squeeze = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return squeeze.compress(data) + squeeze.flush()
+
+
+STREAMS = [("zstandard", zstd), ("zstandard", zstd_stream), ("bzip2", bz2.compress), ("xz", xz)]
+
+
+def packed(codec, pack, *blocks, schema=None):
+    """A file of these blocks, compressed."""
+    parts = [(count, pack(body)) for count, body in blocks]
+    return blocks_of(schema or record("long", "string"), *parts, codec=codec.encode())
+
+
+@pytest.mark.parametrize(("codec", "pack"), STREAMS)
+def test_each_codec_gives_the_rows_of_null(monkeypatch, codec, pack):
+    monkeypatch.setattr(avro, "RAW_READ_BYTES", 100)
+    bodies = [
+        b"".join(number(n) + number(1) + b"x" for n in range(start, start + 300))
+        for start in (0, 300)
+    ]
+    columns = {"f0": "bigint", "f1": "string"}
+    blocks = [(300, body) for body in bodies]
+    rows = read_all(FORM, packed("null", bytes, *blocks), columns)
+    assert len(rows) == 600
+    assert read_all(FORM, packed(codec, pack, *blocks), columns) == rows
+    twice = packed(codec, lambda body: pack(body[:50]) + pack(body[50:]), *blocks)
+    assert read_all(FORM, twice, columns) == rows
+
+
+@pytest.mark.parametrize("window", [27, 26])
+def test_a_block_takes_no_more_than_128_mb_to_decompress(window):
+    body = number(3) + b"abc"
+    frame = b"\x28\xb5\x2f\xfd\0" + bytes([(window + 1 - 10) << 3])
+    frame += (len(body) << 3 | 1).to_bytes(3, "little") + body
+    stream = bytearray(xz(body))
+    # The size of the dictionary in the header of the stream's block, whose checksum follows.
+    stream[16] = (window - 12) << 1
+    stream[20:24] = zlib.crc32(stream[12:20]).to_bytes(4, "little")
+    for codec, data in (("zstandard", frame), ("xz", bytes(stream))):
+        file = blocks_of(record("string"), (1, data), codec=codec.encode())
+        if window == 26:
+            assert read_all(FORM, file, {"f0": "string"}) == [("abc",)]
+        else:
+            assert problem_of(FORM, file).problem == (
+                "it is Avro that a source can't read (a block that takes more than 128 MB to "
+                "decompress)"
+            )
+
+
+@pytest.mark.parametrize(("codec", "pack"), STREAMS)
+def test_a_block_that_is_damaged(codec, pack):
+    whole = pack(b"".join(map(number, range(50))))
+    wrong = [whole[:end] for end in range(len(whole))]
+    wrong += [whole + b"?", whole + whole[:5], b"?" + whole[1:]]
+    if codec != "zstandard":  # whose frames have no checksum here
+        middle = len(whole) // 2
+        wrong.append(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    for one in wrong:
+        problem = problem_of(FORM, blocks_of(record("long"), (50, one), codec=codec.encode()))
+        assert re.fullmatch(r"it is not valid Avro \(.+\)", problem.problem), one
+        assert problem.advice == FIX_FILE
+
+
+@pytest.mark.parametrize(("codec", "pack"), [("deflate", raw_deflate), *STREAMS])
+def test_a_bomb_is_not_decompressed_as_a_whole(monkeypatch, codec, pack):
+    data = packed(codec, pack, (1, bytes(32 << 20)), schema=record("bytes"))
+    monkeypatch.setattr(avro, "MAX_BLOCK_BYTES", 1 << 20)
+    tracemalloc.start()
+    try:
+        problem = problem_of(FORM, data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert problem.problem.endswith("(a block that decompresses to more than 1048576 bytes)")
+    assert peak < 8 << 20
+
+
+@pytest.mark.parametrize(("codec", "pack"), STREAMS)
+@pytest.mark.parametrize("size", [500, 501])
+def test_a_block_decompresses_to_the_limit_and_no_more(monkeypatch, codec, pack, size):
+    monkeypatch.setattr(avro, "MAX_BLOCK_BYTES", 500)
+    body = number(size - 2) + bytes(size - 2)
+    data = packed(codec, pack, (1, body), schema=record("bytes"))
+    if size == 500:
+        assert read_all(FORM, data) == [(bytes(498),)]
+    else:
+        assert problem_of(FORM, data).problem.endswith("decompresses to more than 500 bytes)")
 
 
 SNAPPY_BODY = b"".join(map(number, range(500)))
@@ -142,8 +253,21 @@ def test_a_block_of_deflate_is_cut_or_too_large(monkeypatch, more):
 
 
 def test_other_codecs_are_named():
-    problem = problem_of(FORM, file_of(record("long"), [{"f0": 1}], "bzip2"))
-    assert problem.problem == "its codec is 'bzip2', which is not one of null, deflate, snappy"
+    problem = problem_of(FORM, blocks_of(record("long"), codec=b"lz4"))
+    assert problem.problem == (
+        "its codec is 'lz4', which is not one of null, deflate, snappy, zstandard, bzip2, xz"
+    )
+
+
+def test_a_python_without_lzma_reads_the_other_codecs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lzma", None)
+    spec = importlib.util.find_spec(avro.__name__)
+    anew = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(anew)
+    data = packed("bzip2", bz2.compress, (1, number(7)), schema=record("long"))
+    assert read_all(TypedFormat(Reading(), anew.avro_file), data) == [(7,)]
+    problem = problem_of(TypedFormat(Reading(), anew.avro_file), packed("xz", xz))
+    assert problem.problem.endswith("is not one of null, deflate, snappy, zstandard, bzip2")
 
 
 def test_the_header_is_the_schema():

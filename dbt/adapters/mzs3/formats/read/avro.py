@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import zlib
+from bz2 import BZ2Decompressor
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.read.compression import as_file
+from dbt.adapters.mzs3.formats.read.compression import as_file, streams_reader
 from dbt.adapters.mzs3.formats.read.convert import WIDE_DIGITS
-from dbt.adapters.mzs3.formats.read.encoding import ReadBytes
+from dbt.adapters.mzs3.formats.read.encoding import RAW_READ_BYTES, ReadBytes
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError, excerpt
 from dbt.adapters.mzs3.formats.read.signatures import LOOK_BYTES, kind_in
@@ -38,6 +39,8 @@ MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 # The limit for a block, both in the file and decompressed, and for a value in the header.
 MAX_BLOCK_BYTES = 128 * 1024 * 1024
+# The limit of xz's memory, as libzstd has it for a window.
+_MAX_XZ_BYTES = 128 * 1024 * 1024
 # The limit for records that take no bytes, as all of their fields are NULL.
 _MOST_EMPTY_RECORDS = 1 << 20
 _LONGEST_NUMBER = 10
@@ -362,12 +365,34 @@ def _inflate(raw: bytes) -> bytes:
         data = stream.decompress(raw, MAX_BLOCK_BYTES + 1)
     except zlib.error as exc:
         raise invalid(exc) from exc
-    if len(data) > MAX_BLOCK_BYTES:
-        raise unreadable(f"a block that decompresses to more than {MAX_BLOCK_BYTES} bytes")
+    _require_fits(len(data))
     # More bytes may follow: some writers leave a part of zlib's checksum there.
     if not stream.eof:
-        raise invalid("a block that does not decompress as a whole")
+        raise invalid(_NOT_WHOLE)
     return data
+
+
+def _unstream(opened: Callable[[io.BytesIO], ReadBytes], raw: bytes) -> bytes:
+    """Decompresses in parts: of a block that is too large, little more than fits is held."""
+    data = io.BytesIO()
+    try:
+        read = opened(io.BytesIO(raw))
+        while part := read(RAW_READ_BYTES):
+            data.write(part)
+            _require_fits(data.tell())
+    except _DAMAGED as exc:
+        # The libraries have no exception classes for this, only messages.
+        if "memory" in str(exc).lower():
+            raise unreadable("a block that takes more than 128 MB to decompress") from exc
+        raise invalid(str(exc) or _NOT_WHOLE) from exc
+    if not raw:
+        raise invalid(_NOT_WHOLE)
+    return data.getvalue()
+
+
+def _require_fits(size: int) -> None:
+    if size > MAX_BLOCK_BYTES:
+        raise unreadable(f"a block that decompresses to more than {MAX_BLOCK_BYTES} bytes")
 
 
 def _unsnap(raw: bytes) -> bytes:
@@ -389,8 +414,18 @@ def _unsnap(raw: bytes) -> bytes:
     return data
 
 
+_NOT_WHOLE = "a block that does not decompress as a whole"
+_DAMAGED: tuple[type[Exception], ...] = (EOFError, OSError)
 _CODECS: dict[str, Callable[[bytes], bytes]] = {
     "null": lambda raw: raw,
     "deflate": _inflate,
     "snappy": _unsnap,
+    "zstandard": partial(_unstream, lambda raw: pa.CompressedInputStream(raw, "zstd").read),
+    "bzip2": partial(_unstream, lambda raw: streams_reader(BZ2Decompressor, raw.read)),
 }
+with contextlib.suppress(ImportError):  # Python may have been built without it
+    from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
+
+    _DAMAGED += (LZMAError,)
+    _new_xz = partial(LZMADecompressor, FORMAT_XZ, _MAX_XZ_BYTES)
+    _CODECS["xz"] = partial(_unstream, lambda raw: streams_reader(_new_xz, raw.read))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import re
 import zlib
+from bz2 import BZ2Decompressor
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -23,6 +24,9 @@ from dbt.adapters.mzs3.formats.read.signatures import (
     require_encoding,
     require_no_other_file,
 )
+
+if TYPE_CHECKING:
+    from lzma import LZMADecompressor
 
 BY_SUFFIX, NONE = "by_suffix", "none"
 _SUFFIXES = {".gz": GZIP, ".gzip": GZIP, ".zst": ZSTD, ".zstd": ZSTD, ".bz2": BZIP2}
@@ -177,9 +181,15 @@ def as_file(read: ReadBytes) -> io.BufferedReader:
     return io.BufferedReader(_RawFile(read), RAW_READ_BYTES)
 
 
-def _bunzip2(read: ReadBytes) -> ReadBytes:
+def streams_reader(
+    new_decoder: Callable[[], BZ2Decompressor | LZMADecompressor], read: ReadBytes
+) -> ReadBytes:
+    """Returns a reader of what streams hold, one after the other.
+
+    It raises EOFError for a stream that was cut off, and the decoder's error for other bytes.
+    """
     # Not BZ2File, which ignores other bytes after a stream; Arrow's reader fails on empty ones.
-    decoder: bz2.BZ2Decompressor | None = None
+    decoder: BZ2Decompressor | LZMADecompressor | None = None
     held = b""
 
     def decompress(size: int) -> bytes:
@@ -192,7 +202,7 @@ def _bunzip2(read: ReadBytes) -> ReadBytes:
                     raise EOFError
                 if not held:
                     return b""
-            decoder = decoder or bz2.BZ2Decompressor()
+            decoder = decoder or new_decoder()
             data = decoder.decompress(held, size)
             held = b""  # the decoder keeps what it has not read
             if decoder.eof:
@@ -205,5 +215,5 @@ def _bunzip2(read: ReadBytes) -> ReadBytes:
 _DECOMPRESSORS: dict[str, Callable[[ReadBytes], ReadBytes]] = {
     "gzip": lambda read: gzip.GzipFile(fileobj=as_file(read)).read,
     "zstd": lambda read: pa.CompressedInputStream(pa.PythonFile(as_file(read)), "zstd").read,
-    "bzip2": _bunzip2,
+    "bzip2": partial(streams_reader, BZ2Decompressor),
 }
