@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _LAST_YEAR_MS = 253_402_300_799_999  # Python's dates end with the year 9999
 
@@ -22,6 +22,17 @@ def count_with_commas(count: int, noun: str) -> str:
 def bulleted(lines: Iterable[str]) -> str:
     """The lines as a bulleted list, which begins on a new line."""
     return "".join(f"\n  - {line}" for line in lines)
+
+
+def table_lines(rows: Sequence[Sequence[str]], aligns: Sequence[str]) -> list[str]:
+    """The rows as a table, with a rule below the first; each column is aligned by `<` or `>`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(row, aligns, widths, strict=True)
+        lines.append("  ".join(f"{cell:{align}{width}}" for cell, align, width in cells).rstrip())
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return lines
 
 
 def followed_by(text: str, sentence: str) -> str:

@@ -70,8 +70,15 @@ class TestOperations:
             "USING BUCKET SCAN 'operated-lake' FORMAT CSV WITH HEADER COLUMNS (id);"
         ) in log
         assert "header: [id]" in log
+        log = operate("preview_s3_source", "{source: lake.orders, rows: 1, infer: true}")
+        assert "header: (id) in s3://operated-lake/orders/1.csv" in log
+        assert "read of s3://operated-lake/orders/2.csv (5 B): 1 record, 0 errors" in log
+        assert "- {name: order_id, data_type: bigint}" in log
+        log = operate("preview_s3_source", "{source: lake.rates}")
+        assert "line 2, byte 4: expected 2 columns, got 1, in '3'" in log
         log = operate("s3_source_status", "{}")
         assert re.search(r"lake\.orders +never ingested", log)
+        assert project.run_sql("show tables in {schema}", fetch="all") == []
         query = "select * from {{ source('lake', 'orders') }}"
         with pytest.raises(DbtRuntimeError, match=r"never ingested: lake\.orders\. To do so: dbt"):
             run_dbt(["show", "--inline", query])
@@ -134,7 +141,21 @@ class TestOperations:
         operate("skip_s3_objects", "{source: lake.rates, objects: [2.csv]}")
         assert re.search(r"lake\.rates +ok +1 +0 ", operate("s3_source_status", "{}"))
 
-    def test_6_a_reset_is_confirmed(self, project):
+    def test_6_a_pinned_source_is_previewed_as_it_is_declared_now(self, project):
+        log = operate("preview_s3_source", "{source: lake.orders}")
+        assert "columns: order_id bigint" in log
+        assert "until the source is reset" not in log
+        path = Path("models/sources.yml")
+        declared = path.read_text()
+        path.write_text(declared.replace("order_id, data_type: bigint", "order_id"))
+        log = operate("preview_s3_source", "{source: lake.orders}")
+        path.write_text(declared)
+        assert "a run would refuse this until the source is reset:" in log
+        assert "is declared as order_id string but was pinned as order_id bigint" in log
+        assert "columns: order_id string" in log
+        assert self.ids(project) == [33]
+
+    def test_7_a_reset_is_confirmed(self, project):
         log = operate("reset_s3_source", "{source: lake.orders}", expect_pass=False)
         assert "reset_s3_source drops all rows and the ledger of lake.orders" in log
         assert "'{source: lake.orders, confirm: true}'" in log

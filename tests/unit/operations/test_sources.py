@@ -85,6 +85,14 @@ def test_a_source_of_several_tables_is_not_one(adapter: Any) -> None:
     )
 
 
+def test_all_that_is_wrong_with_the_arguments_of_a_preview_is_told(adapter: Any) -> None:
+    text = error_of(adapter, "preview_s3_source", 5, {"rows": 0, "infer": True})
+    assert text.splitlines()[1:] == [
+        "  - source must be a table of a source, such as lake.orders, not 5",
+        "  - rows must be a whole number from 1 to 100, not 0",
+    ]
+
+
 def test_an_unknown_source_is_told_with_one_that_is_near(adapter: Any) -> None:
     text = error_of(adapter, "reset_s3_source", "lake.order", True)
     assert "lake.order is not a source of type s3_csv_source" in text
@@ -106,6 +114,8 @@ def test_a_source_that_shares_its_relation_is_not_touched(adapter: Any) -> None:
     # What only reads helps to choose which of the two stays.
     for operation in ("s3_source_status", "purify_s3_sources"):
         assert "lake.orders needs more than SQL" in error_of(adapter, operation, ["lake.orders"])
+    preview = "preview_s3_source", "lake.orders", {}
+    assert "lake.orders needs more than SQL" in error_of(adapter, *preview)
 
 
 @pytest.mark.parametrize("confirm", [None, False, "true", 1])
@@ -208,6 +218,19 @@ def test_a_variable_that_is_neither_true_nor_false(adapter: Any, value: Any) -> 
     assert str(raised.value.msg) == (
         f"the variable mzs3_freshness_pending must be true or false, not {value!r}"
     )
+
+
+def test_a_preview_shows_no_secret_of_an_error_in_it(
+    adapter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    adapter.config.credentials.has_session = adapter.config.credentials.runs_jobs = True
+    adapter.config.credentials.secrets = ["the-key"]
+    monkeypatch.setattr(runner, "session_of", lambda _: None)
+    monkeypatch.setattr(sources, "preview_source", lambda *_, **__: ["refused: the-key"])
+    monkeypatch.setattr(sources, "fire_event", lambda note: said.append(note.msg))
+    Mzs3Adapter.run_operation(adapter, "preview_s3_source", "lake.orders", {})
+    assert said == ["refused: *****"]
 
 
 def test_one_broken_source_does_not_hide_the_status_of_the_others(

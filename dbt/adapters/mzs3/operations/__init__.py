@@ -18,6 +18,7 @@ OPERATIONS: dict[str, Callable[..., None]] = {
     "ingest_s3_sources": sources.ingest,
     "s3_source_status": sources.show_status,
     "purify_s3_sources": sources.show_purified,
+    "preview_s3_source": sources.preview,
     "reset_s3_source": sources.reset,
     "unlock_s3_source": sources.unlock_source,
     **{action.value: partial(sources.act_on_objects, action=action) for action in ObjectAction},

@@ -22,7 +22,9 @@ from dbt.adapters.mzs3.project.sources import (
 )
 from dbt.adapters.mzs3.project.staging import ingest_sources
 from dbt.adapters.mzs3.runner import Runner, runner_for
+from dbt.adapters.mzs3.secrets import hide_secrets
 from dbt.adapters.mzs3.source.operations.object_actions import ObjectAction, act
+from dbt.adapters.mzs3.source.operations.preview import parse_preview, preview_source
 from dbt.adapters.mzs3.source.operations.show_definition import purified_lines, read_purified
 from dbt.adapters.mzs3.source.operations.status import SourceStatus, read_status, status_table
 from dbt.adapters.mzs3.source.options import SourceDefinition
@@ -71,6 +73,21 @@ def show_purified(adapter: Any, select: Any) -> None:
             fire_event(Note(msg=line))
 
     _for_each_source(adapter, "purify_s3_sources", select, show)
+
+
+def preview(adapter: Any, source: Any, how: Any) -> None:
+    """Prints what one source would read, from the start of some of its objects."""
+    credentials, problems = adapter.config.credentials, Problems("preview_s3_source")
+    with problems.gathered():
+        request = parse_preview(how)
+    node = _one_source(adapter, "preview_s3_source", source, problems.found, only_reads=True)
+    connection = credentials.connections[_definition(adapter, node).aws_connection]
+    with runner_for(credentials) as runner:
+        what = {"connection": connection, "request": request}
+        lines = _run(adapter, runner, node, preview_source, **what)
+    for line in lines:
+        # Errors are among the lines.
+        fire_event(Note(msg=hide_secrets(credentials.secrets, line)))
 
 
 def act_on_objects(adapter: Any, source: Any, objects: Any, action: ObjectAction) -> None:
@@ -125,15 +142,22 @@ def _selected(adapter: Any, operation: str, select: Any) -> list[Any]:
 
 
 def _one_source(
-    adapter: Any, operation: str, table: Any, other_problems: Sequence[str] = ()
+    adapter: Any,
+    operation: str,
+    table: Any,
+    other_problems: Sequence[str] = (),
+    *,
+    only_reads: bool = False,
 ) -> Any:
-    """The node of one table. Raises ConfigError if another node writes its relations."""
+    """The node of one table. Raises ConfigError if another node writes its relations, unless the
+    operation only reads."""
     of_table = [] if isinstance(table, str) else [f"source must be {_A_TABLE}, not {table!r}"]
     Problems(operation, [*of_table, *other_problems]).raise_if_any()
     nodes = selected_sources(adapter.get_macro_resolver(), [table])
     names = sorted(map(source_name, nodes))
     if names == [table]:
-        require_own(adapter, nodes[0])
+        if not only_reads:
+            require_own(adapter, nodes[0])
         return nodes[0]
     raise SourceError(f"source must be {_A_TABLE}, not the whole of {table}: {', '.join(names)}")
 

@@ -48,7 +48,7 @@ from dbt.adapters.mzs3.source.tables import (
 )
 from dbt.adapters.mzs3.spark.tables import table_format
 from dbt.adapters.mzs3.store.opened import open_store
-from dbt.adapters.mzs3.store.store import ListedObject
+from dbt.adapters.mzs3.store.store import ListedObject, Store
 
 
 @dataclass(frozen=True)
@@ -193,13 +193,10 @@ def _discover_header(
     object_format = open_format(
         definition.format, definition.dialect, definition.compression, definition.reading
     )
-    skipped = _skipped(ledger) if ledger is not None else {}
     unread: SourceError | None = None
-    for stored in _stored_objects(run, inbox, ledger):
+    for stored in readable_objects(run, inbox, ledger):
         run.cancellation.check()
         uri = stored.uri
-        if stored.size == 0 or skipped.get(uri) == stored.etag:
-            continue
         try:
             header = read_fields(object_format, stored, definition.name)
         except SourceError as exc:
@@ -231,18 +228,27 @@ def _skipped(ledger: Ledger) -> dict[str, str]:
     return {row["object"]: row["etag"] for row in events.select("object", "latest.etag").collect()}
 
 
-def _stored_objects(
+def readable_objects(
     run: SourceRun, inbox: Inbox | None, ledger: Ledger | None
 ) -> Iterator[S3Object]:
-    definition, location = run.definition, run.definition.location
+    """The source's objects, but for empty ones and those that the ledger has as skipped; listed
+    ones come before announced ones."""
+    location = run.definition.location
+    skipped = _skipped(ledger) if ledger is not None else {}
     store = open_store(run.connection, location)
+    for listed in _listed_objects(run, store, inbox, ledger):
+        stored = S3Object(store, location, listed.key, listed.etag, listed.size)
+        if stored.size and skipped.get(stored.uri) != stored.etag:
+            yield stored
 
-    def stored(listed: ListedObject) -> S3Object:
-        return S3Object(store, location, listed.key, listed.etag, listed.size)
 
+def _listed_objects(
+    run: SourceRun, store: Store, inbox: Inbox | None, ledger: Ledger | None
+) -> Iterator[ListedObject]:
+    definition = run.definition
     if definition.discovery.bucket_scan:
-        for page in iter_pages(store, location, definition.pattern):
-            yield from map(stored, page)
+        for page in iter_pages(store, definition.location, definition.pattern):
+            yield from page
     if inbox is not None:
         inbox.receive(ledger)
-        yield from map(stored, inbox.present_objects)
+        yield from inbox.present_objects

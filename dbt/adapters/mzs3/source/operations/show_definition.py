@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import S3Error, SourceError
+from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.format import EXACT
 from dbt.adapters.mzs3.ledger.compaction import has_commits
 from dbt.adapters.mzs3.ledger.ledger import Ledger
@@ -89,10 +90,17 @@ def purified_yaml(shown: ShownDefinition, external: Mapping[str, Any]) -> list[s
         "  external:",
         *(f"    {yaml_text(str(key))}: {yaml_text(value)}" for key, value in declared.items()),
         f"    header: {yaml_text(header)}",
-        "  columns:",
+        *(f"  {line}" for line in columns_yaml(purified.columns)),
+    ]
+
+
+def columns_yaml(columns: Sequence[Column]) -> list[str]:
+    """The columns as a table of a source declares them."""
+    return [
+        "columns:",
         *(
-            f"    - {{name: {yaml_text(column.name)}, data_type: {yaml_text(column.data_type)}}}"
-            for column in purified.columns
+            f"  - {{name: {yaml_text(column.name)}, data_type: {yaml_text(column.data_type)}}}"
+            for column in columns
         ),
     ]
 

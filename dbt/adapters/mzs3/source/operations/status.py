@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.source.report import objects_hint
 from dbt.adapters.mzs3.source.run import source_settings
 from dbt.adapters.mzs3.source.tables import existing_relations
 from dbt.adapters.mzs3.spark.frames import first_row
-from dbt.adapters.mzs3.text import bytes_text, largest_units
+from dbt.adapters.mzs3.text import bytes_text, largest_units, table_lines
 
 OK = "ok"
 WAITING = "waiting"
@@ -116,12 +116,7 @@ def status_table(statuses: Sequence[SourceStatus]) -> list[str]:
     """The lines of a table of the sources, sorted by name, with errors below it."""
     ordered = sorted(statuses, key=lambda status: status.source)
     rows = [(*_ALIGNED,), *(status.cells() for status in ordered)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = zip(row, _ALIGNED.values(), widths, strict=True)
-        lines.append("  ".join(f"{cell:{align}{width}}" for cell, align, width in cells).rstrip())
-    lines.insert(1, "  ".join("-" * width for width in widths))
+    lines = table_lines(rows, [*_ALIGNED.values()])
     for status in ordered:
         if status.last_error is None:
             continue
