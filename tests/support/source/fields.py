@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ConfigError, Mzs3Error
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, Chunk, Chunks
 from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import Reading, RecordField
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.source.options import SourceDefinition, parse_definition
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, purify
 
-DIALECT = CsvDialect()
+DIALECT = SourceDialect()
 LEAST = {"type": "s3_csv_source", "location": "s3://acme-raw/orders/"}
 
 
@@ -44,7 +44,7 @@ def columns(*types: str) -> tuple[Column, ...]:
 def read(
     data: bytes,
     *types: str,
-    dialect: CsvDialect = DIALECT,
+    dialect: SourceDialect = DIALECT,
     block_bytes: int = BLOCK_BYTES,
 ) -> list[tuple]:
     """The rows of an object without a header."""
@@ -53,7 +53,7 @@ def read(
     return [row for chunk in stream for row in rows(decode(chunk))]
 
 
-def decoder(*types: str, dialect: CsvDialect = DIALECT) -> Callable[[Chunk], pa.RecordBatch]:
+def decoder(*types: str, dialect: SourceDialect = DIALECT) -> Callable[[Chunk], pa.RecordBatch]:
     """Decodes chunks with a field for each column, as one task does."""
     of_a_task = CsvFormat("none", Reading(), dialect).decoder(None, columns(*types))
     layout = RecordLayout.in_order(len(types))
@@ -80,19 +80,19 @@ def problem_of(data: bytes, *types: str, **options) -> tuple[int | None, int | N
 
 def write(
     table: Iterable[Sequence[str | None]],
-    dialect: CsvDialect = DIALECT,
+    dialect: SourceDialect = DIALECT,
     line_end: str = "\n",
 ) -> bytes:
     """The rows as PostgreSQL's COPY writes them."""
     return b"".join(record(row, dialect, line_end) for row in table)
 
 
-def record(row: Sequence[str | None], dialect: CsvDialect, line_end: str = "\n") -> bytes:
+def record(row: Sequence[str | None], dialect: SourceDialect, line_end: str = "\n") -> bytes:
     fields = (field(value, dialect) for value in row)
     return (dialect.delimiter.join(fields) + line_end).encode()
 
 
-def field(value: str | None, dialect: CsvDialect) -> str:
+def field(value: str | None, dialect: SourceDialect) -> str:
     if value is None:
         return dialect.null
     special = (dialect.delimiter, dialect.quote, "\n", "\r")

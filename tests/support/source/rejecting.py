@@ -4,14 +4,15 @@ import csv
 import io
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read import text
 from dbt.adapters.mzs3.formats.read.chunks import BLOCK_BYTES, MAX_RECORD_BYTES, Chunks
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import Reading, Reject
 from support.source.fields import DIALECT, columns, rows
 
@@ -19,14 +20,15 @@ from support.source.fields import DIALECT, columns, rows
 def read_all(
     data: bytes,
     *types: str,
-    dialect: CsvDialect = DIALECT,
+    dialect: SourceDialect = DIALECT,
     block_bytes: int = BLOCK_BYTES,
     max_record_bytes: int = MAX_RECORD_BYTES,
     encoding: str = "utf-8",
     layout: RecordLayout | None = None,
+    **reading: Any,
 ) -> tuple[dict[int, tuple], dict[int, Reject]]:
     """The good records of an object without a header and its rejects, by number from 1."""
-    form = CsvFormat("none", Reading(on_bad_row="reject", encoding=encoding), dialect)
+    form = CsvFormat("none", Reading(on_bad_row="reject", encoding=encoding, **reading), dialect)
     decoder = form.decoder(None, columns(*types))
     good: dict[int, tuple] = {}
     bad: dict[int, Reject] = {}

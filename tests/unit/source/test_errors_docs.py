@@ -49,7 +49,7 @@ PROBLEMS = {
         lambda: parse(header=False, column_count=1, header_match="reorder")
     ),
     "encoding": lambda: text_of(lambda: parse(encoding="utf-7")),
-    "delimiter": lambda: text_of(lambda: parse(delimiter="||")),
+    "delimiter": lambda: text_of(lambda: parse(delimiter='|"|')),
     "no object": lambda: text_of(lambda: purify(parse(), None)),
     "name": lambda: text_of(lambda: purify(parse(), ("id", "ID"))),
     "one name": lambda: text_of(lambda: purify(parse(), ("id", "\u0131d"))),

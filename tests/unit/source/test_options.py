@@ -4,8 +4,8 @@ import pytest
 from support.source.fields import parse
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column, canonical_type
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.store.location import S3Location
 
 
@@ -27,7 +27,7 @@ def test_the_defaults():
     assert definition.pattern == "**"
     assert definition.header is True
     assert definition.columns == ()
-    assert definition.dialect == CsvDialect()
+    assert definition.dialect == SourceDialect()
     assert (definition.compression, definition.aws_connection) == ("by_suffix", "default")
 
 
@@ -51,7 +51,7 @@ def test_everything_that_can_be_said():
     )
     assert definition.header == ("id", "value")
     assert definition.columns == (Column("a", "int"), Column("b", "string"))
-    assert definition.dialect == CsvDialect("|", "'", "'", "\\N")
+    assert definition.dialect == SourceDialect("|", "'", "'", "\\N")
     assert (definition.compression, definition.aws_connection) == ("gzip", "lake")
 
 
@@ -103,9 +103,8 @@ def test_without_a_header_columns_are_counted_or_declared():
          "external.compression must be one of by_suffix, none, gzip, zstd, bzip2, not 'xz'"),
         ({"aws_connection": "other"},
          "external.aws_connection 'other' is not in the profile; it has default, lake"),
-        ({"delimiter": ";;"},
-         "external.delimiter ';;' has 2 characters; delimiters of several characters are not "
-         "supported: have the objects written with one of a single one-byte character"),
+        ({"delimiter": '|"|'}, "external: delimiter cannot contain quote or escape"),
+        ({"delimiter": "a\n"}, "external: delimiter cannot be newline or carriage return"),
         ({"delimiter": "§"}, "external: delimiter must be a single one-byte character"),
         ({"delimiter": '"'}, "external: delimiter and quote must be different"),
         ({"delimiter": "\n"}, "external: delimiter cannot be newline or carriage return"),
@@ -115,17 +114,39 @@ def test_without_a_header_columns_are_counted_or_declared():
          "external.location names the bucket 'a b', and no bucket has such a name: it has "
          "letters, digits, dots, hyphens and underscores alone"),
         ({"null": "a,b"}, "external: delimiter must not appear in the null specification"),
-        ({"escape": "\\"},
-         "external.escape other than the quote is not supported by this version"),
+        ({"escape": "\\", "quote": ""},
+         "external: escape needs a quote: only quoted fields have escapes"),
+        ({"escape": "\n"}, "external: escape cannot be newline or carriage return"),
+        ({"escape": ","}, "external: delimiter and escape must be different"),
+        ({"comment": "//"},
+         "external: comment must be a single one-byte character, and no quote, delimiter or "
+         "blank"),
+        ({"comment": " "},
+         "external: comment must be a single one-byte character, and no quote, delimiter or "
+         "blank"),
+        ({"trim_space": True, "delimiter": " "},
+         "external: trim_space needs a delimiter that does not begin with a blank"),
+        ({"bare_quotes": True, "quote": ""},
+         "external: bare_quotes needs a quote: without one, every quote is bare"),
+        ({"bare_quotes": True, "trim_space": True},
+         "external: bare_quotes can't be combined with escape, trim_space or a delimiter of "
+         "several characters, as it would be unclear where fields end"),
+        ({"skip_lines": 1001},
+         "external.skip_lines must be a whole number from 0 to 1000, not 1001"),
     ],
 )  # fmt: skip
 def test_one_problem(external, says):
     assert problems(external) == [says]
 
 
+def test_missing_columns_may_be_the_null_of_yaml():
+    assert parse(missing_columns=None).reading.fills
+    assert parse(missing_columns="null").reading.fills
+    assert not parse().reading.fills
+
+
 def test_a_tab_written_without_double_quotes():
     assert problems(delimiter="\\t") == [
-        "external: delimiter must be a single one-byte character",
         'external.delimiter: write a tab as "\\t", in double quotes',
     ]
 

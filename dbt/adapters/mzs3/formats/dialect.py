@@ -10,30 +10,26 @@ from dbt.adapters.mzs3.options.values import text
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """Delimiter, quote, escape and NULL text; each character one byte, as in PostgreSQL.
-
-    For sources alone, quote and escape may both be empty: then nothing is quoted, and every
-    newline ends a record.
-    """
+    """Delimiter, quote, escape and NULL text; each character one byte, as in PostgreSQL."""
 
     delimiter: str = option(text, ",", formats=("csv",), pinned=True)
-    """What separates fields: one one-byte character."""
+    """What separates fields: one one-byte character; of a source, also several characters."""
     quote: str = option(text, '"', formats=("csv",), pinned=True)
     """What encloses fields: one one-byte character. Of a source, `''`: nothing does, and [each
     line is a record](s3-csv-source/reading.md#without-quotes)."""
     escape: str = option(text, '"', like="quote", formats=("csv",))
-    """What is before a quote inside: one one-byte character. Without it, `quote`; a source
-    supports no other."""
+    """What is before a quote inside: one one-byte character. Without it, `quote`."""
     null: str = option(text, "", formats=("csv",), pinned=True)
     """The unquoted text that stands for NULL; an export quotes a value that equals it."""
 
-    def problems(self, _: object = None, *, may_lack_quote: bool = False) -> list[str]:
+    def problems(self, _: object = None, *, of_source: bool = False) -> list[str]:
         """The reasons why PostgreSQL's COPY would refuse the dialect, in similar words.
 
-        An escape that equals the quote is not checked again.
+        Of a source, the delimiter may be longer and the quote empty. An escape that equals the
+        quote is not checked again.
         """
-        names = ["delimiter"]
-        names += ["quote"] if self.quote or not may_lack_quote else []
+        names = [] if of_source and len(self.delimiter) > 1 else ["delimiter"]
+        names += ["quote"] if self.quote or not of_source else []
         names += ["escape"] if self.escape != self.quote else []
         problems = [
             f"{name} must be a single one-byte character"
@@ -42,7 +38,9 @@ class CsvDialect:
         ]
         # PostgreSQL's texts can't contain a NUL byte, and sources reject it.
         problems += [
-            f"{name} cannot hold a NUL byte" for name, value in vars(self).items() if "\0" in value
+            f"{name} cannot hold a NUL byte"
+            for name in ("delimiter", "quote", "escape", "null")
+            if "\0" in getattr(self, name)
         ]
         newlines = {"\n", "\r"}
         marks = {"delimiter": self.delimiter, "quote": self.quote}
@@ -51,7 +49,7 @@ class CsvDialect:
         problems += [
             f"{name} cannot be newline or carriage return"
             for name, mark in marks.items()
-            if mark in newlines
+            if newlines & set(mark)
         ]
         if newlines & set(self.null):
             problems.append("null representation cannot use newline or carriage return")

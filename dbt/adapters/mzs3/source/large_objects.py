@@ -46,6 +46,8 @@ def large_objects(spec: FetchSpec, objects: DataFrame, total_bytes: int) -> list
         return []
     if spec.format not in (CSV, JSONL) or spec.reading.encoding != UTF_8:
         return []
+    if spec.format == CSV and not spec.dialect.can_be_cut:
+        return []
     cores = default_parallelism(objects.sparkSession)
     if cores < 2:
         return []
@@ -96,7 +98,8 @@ def rows_in_ranges(
         for index, start in enumerate(range(each.start.byte, each.size, RANGE_BYTES))
     ]
     numbered = [(*values, position) for position, values in enumerate(pieces)]
-    quote = b"" if spec.format == JSONL else spec.dialect.quote.encode()
+    by_line = spec.format == JSONL or spec.dialect.lines_are_records
+    quote = b"" if by_line else spec.dialect.quote.encode()
     read = shipped(ranges.read_ranges, spec, quote)
     blocks = (
         spark.createDataFrame(numbered, f"{ranges.RANGES_DDL}, position int")

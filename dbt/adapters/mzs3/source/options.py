@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column, canonical_type, name_problems
 from dbt.adapters.mzs3.formats.read.compression import BY_SUFFIX, COMPRESSIONS
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import (
     CSV,
     FAIL,
     FORMAT_NAMES,
     JSONL,
+    NULL,
     REJECT,
     SKIP_OBJECT,
     Reading,
@@ -39,6 +40,7 @@ from dbt.adapters.mzs3.text import is_near_miss
 TYPE = "s3_csv_source"
 ANY, ASCENDING = "any", "ascending"
 AUTO = "auto"
+MISSING_COLUMNS = "missing_columns"
 _TITLES = {CSV: "CSV", JSONL: "JSON lines"}
 
 
@@ -166,7 +168,7 @@ class SourceDefinition:
     """The number of columns of objects without a header."""
     reading: Reading = group(Reading)
     intake: Intake = group(Intake)
-    dialect: CsvDialect = group(CsvDialect, checked=False)
+    dialect: SourceDialect = group(SourceDialect, checked=False)
     compression: str = option(choice(COMPRESSIONS), BY_SUFFIX, formats=(CSV, JSONL), pinned=True)
     """`by_suffix`: as [the first bytes and the name](s3-csv-source/reading.md#compression) of an
     object say. `none`, `gzip`, `zstd` or `bzip2`: all objects are so."""
@@ -270,6 +272,8 @@ def parse_definition(
         for key, value in external.items()
         if value is not None
     }
+    if external.get(MISSING_COLUMNS, FAIL) in (None, "None"):
+        given[MISSING_COLUMNS] = NULL
     name_of_format = given.get("format", CSV)
     # Objects of the other formats have typed fields.
     data_type = "" if name_of_format in FORMAT_NAMES and name_of_format != CSV else "string"
@@ -336,18 +340,7 @@ def _columns(
     return tuple(parsed)
 
 
-def _dialect_problems(dialect: CsvDialect) -> Iterator[str]:
-    if len(dialect.delimiter) > 1 and dialect.delimiter != "\\t":
-        yield (
-            f"external.delimiter {dialect.delimiter!r} has {len(dialect.delimiter)} characters; "
-            "delimiters of several characters are not supported: have the objects written with "
-            "one of a single one-byte character"
-        )
-    else:
-        # An escape other than the quote is reported below, and only once.
-        usable = replace(dialect, escape=dialect.quote).problems(may_lack_quote=True)
-        yield from (f"external: {problem}" for problem in usable)
-    if dialect.escape != dialect.quote:
-        yield "external.escape other than the quote is not supported by this version"
+def _dialect_problems(dialect: SourceDialect) -> Iterator[str]:
     if dialect.delimiter == "\\t":
         yield 'external.delimiter: write a tab as "\\t", in double quotes'
+    yield from (f"external: {problem}" for problem in dialect.problems())

@@ -17,8 +17,8 @@ from support.source.fields import (
     write,
 )
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import BOM, Chunk, Chunks
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 
 S = "string"
@@ -33,9 +33,9 @@ values = st.one_of(
 dialects = st.sampled_from(
     [
         DIALECT,
-        CsvDialect(delimiter="|", null="\\N"),
-        CsvDialect(delimiter="\t", quote="'", escape="'", null="NULL"),
-        CsvDialect(delimiter=" ", quote="^", escape="^"),
+        SourceDialect(delimiter="|", null="\\N"),
+        SourceDialect(delimiter="\t", quote="'", escape="'", null="NULL"),
+        SourceDialect(delimiter=" ", quote="^", escape="^"),
     ]
 )
 
@@ -76,7 +76,7 @@ def test_null_and_the_empty_string_differ():
 
 
 def test_with_another_null_text_an_empty_field_is_empty():
-    assert read(b'\\N,,"\\N"\n', S, S, S, dialect=CsvDialect(null="\\N")) == [(None, "", "\\N")]
+    assert read(b'\\N,,"\\N"\n', S, S, S, dialect=SourceDialect(null="\\N")) == [(None, "", "\\N")]
 
 
 def test_a_blank_line_of_a_single_column_is_null():
@@ -206,7 +206,7 @@ def test_the_position_is_the_first_malformed_record(before, after, bad, block):
 )
 def test_the_position_is_the_first_bad_value(good, bad, block):
     head = write([(str(number), text) for number, text in good])
-    tail = b"".join(record([text, "y"], CsvDialect(null="?")) for text in bad)
+    tail = b"".join(record([text, "y"], SourceDialect(null="?")) for text in bad)
     data = head + (tail if bad[0] else b'"",y\n')
     line, byte, problem = problem_of(data, "tinyint", S, block_bytes=block)
     assert (line, byte) == (head.count(b"\n") + 1, len(head))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.source.fields import decoder
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import Chunks
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.write.csv.format import CsvEncoder
 from dbt.adapters.mzs3.types.table import arrow_type
 
@@ -52,7 +52,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("data_type", VALUES)
-@pytest.mark.parametrize("dialect", [CsvDialect(), CsvDialect(delimiter="\t", null="\\N")])
+@pytest.mark.parametrize("dialect", [SourceDialect(), SourceDialect(delimiter="\t", null="\\N")])
 @examples(40)
 @given(data=st.data())
 def test_there_and_back(data_type, dialect, data):

@@ -23,10 +23,10 @@ from support.s3.stored_objects import MemoryClient, problem_of, read_all, stored
 from support.source.avro_files import ONE
 from support.source.avro_files import file_of as avro_of
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.avro import avro_file
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.encoding import UTF_8
 from dbt.adapters.mzs3.formats.read.format import ObjectFormat, Reading
 from dbt.adapters.mzs3.formats.read.jsonl import JsonLinesFormat
@@ -100,7 +100,7 @@ WIDE = {
     "utf-32-le": TEXT.decode().encode("utf-32-le"),
     "utf-32-be": TEXT.decode().encode("utf-32-be"),
 }
-CSV = CsvFormat("by_suffix", Reading(), CsvDialect())
+CSV = CsvFormat("by_suffix", Reading(), SourceDialect())
 JSON = JsonLinesFormat("by_suffix", Reading())
 TEXTS: dict[str, tuple[ObjectFormat, bytes]] = {"csv": (CSV, TEXT), "jsonl": (JSON, LINES)}
 formats = pytest.mark.parametrize("name", TEXTS)
@@ -146,7 +146,7 @@ def test_what_is_no_text_is_told_alike_whatever_it_is_called(
     what: str, key: str, declared: str
 ) -> None:
     """So that an object is skipped, or stops the run, for what it is alone."""
-    form = CsvFormat(declared, Reading(), CsvDialect())
+    form = CsvFormat(declared, Reading(), SourceDialect())
     with pytest.raises(HeaderProblem) as raised:
         form.fields(replace(stored(OTHERS[what]), key=key))
     assert raised.value.problem == f"it is {what}, not text"
@@ -156,7 +156,7 @@ def test_what_is_no_text_is_told_alike_whatever_it_is_called(
 @pytest.mark.parametrize("declared", ["none", *COMPRESS])
 @kinds
 def test_what_is_declared_holds_for_all_objects(declared: str, kind: str) -> None:
-    form = CsvFormat(declared, Reading(), CsvDialect())
+    form = CsvFormat(declared, Reading(), SourceDialect())
     if kind == declared:
         assert read_all(form, COMPRESS[kind](TEXT)) == [("1", "2")]
         return
@@ -198,7 +198,7 @@ def test_the_format_to_declare_is_named(what: str) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
 @pytest.mark.parametrize("found", WIDE)
 def test_text_in_utf_16_is_told_by_name(encoding: str, found: str) -> None:
-    form = CsvFormat("by_suffix", Reading(encoding=encoding), CsvDialect())
+    form = CsvFormat("by_suffix", Reading(encoding=encoding), SourceDialect())
     found, data = found.strip(), WIDE[found]
     problem = problem_of(form, data)
     assert isinstance(problem, HeaderProblem)
@@ -207,7 +207,7 @@ def test_text_in_utf_16_is_told_by_name(encoding: str, found: str) -> None:
         assert problem.advice.startswith("Have it written in UTF-8")
     else:
         assert problem.advice.startswith(f"Declare `encoding: {found}`")
-        as_told = CsvFormat("by_suffix", Reading(encoding=found), CsvDialect())
+        as_told = CsvFormat("by_suffix", Reading(encoding=found), SourceDialect())
         assert read_all(as_told, data) == [("1", "2")]
 
 
@@ -226,7 +226,7 @@ def test_of_json_lines_in_utf_16_no_option_is_named_that_they_lack(found: str) -
 )  # fmt: skip
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16-le", "utf-16-be"])
 def test_a_text_that_begins_like_a_mark_is_read(text: str, encoding: str) -> None:
-    form = CsvFormat("by_suffix", Reading(encoding=encoding), CsvDialect())
+    form = CsvFormat("by_suffix", Reading(encoding=encoding), SourceDialect())
     data = f"{text},b\n1,2\n".encode(encoding)
     assert read_all(form, data) == [("1", "2")]
     fields = form.fields(stored(data)) or ()
@@ -242,9 +242,9 @@ def test_that_nothing_is_compressed_can_be_declared_of_a_text_in_another_encodin
     text: str, encoding: str
 ) -> None:
     data = f"{text},b\n1,2\n".encode(encoding)
-    by_suffix = CsvFormat("by_suffix", Reading(encoding=encoding), CsvDialect())
+    by_suffix = CsvFormat("by_suffix", Reading(encoding=encoding), SourceDialect())
     assert problem_of(by_suffix, data, {"a": "string", "b": "string"}, (text, "b"))
-    form = CsvFormat("none", Reading(encoding=encoding), CsvDialect())
+    form = CsvFormat("none", Reading(encoding=encoding), SourceDialect())
     assert read_all(form, data) == [("1", "2")]
     decoder = form.decoder((text, "b"), [Column("a"), Column("b")])
     (batch, counts) = decoder.together([stored(data), stored(data)]) or (None, None)
@@ -254,14 +254,14 @@ def test_that_nothing_is_compressed_can_be_declared_of_a_text_in_another_encodin
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_what_is_compressed_is_no_text_in_another_encoding(pack: Any) -> None:
-    form = CsvFormat("none", Reading(encoding="latin-1"), CsvDialect())
+    form = CsvFormat("none", Reading(encoding="latin-1"), SourceDialect())
     assert "compressed by" in problem_of(form, pack(TEXT * 100), {"a": "string"}).problem
 
 
 @pytest.mark.parametrize("declared", ["by_suffix", "none"])
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_small_objects_together_are_as_declared(declared: str, encoding: str) -> None:
-    form = CsvFormat(declared, Reading(encoding=encoding), CsvDialect())
+    form = CsvFormat(declared, Reading(encoding=encoding), SourceDialect())
     decoder = form.decoder(("id", "amount"), [Column("a"), Column("b")])
     assert decoder.together([stored(TEXT), stored(gzip.compress(TEXT))]) is None
 
@@ -277,7 +277,7 @@ def test_small_objects_together_are_as_declared(declared: str, encoding: str) ->
 def test_no_text_is_taken_for_anything_else(text: str, encoding: str) -> None:
     data = f"{text},b\n1,2\n".encode(encoding, "ignore")
     declared = "by_suffix" if encoding == UTF_8 else "none"
-    form = CsvFormat(declared, Reading(encoding=encoding), CsvDialect())
+    form = CsvFormat(declared, Reading(encoding=encoding), SourceDialect())
     fields = form.fields(stored(data)) or ()
     assert [field.name for field in fields] == [data.decode(encoding).partition(",")[0], "b"]
 

@@ -17,12 +17,13 @@ from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import Chunks, RecordTooLarge
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem, ObjectError
 from dbt.adapters.mzs3.formats.write.csv.format import CsvFormat as CsvExport
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions
 
-UNQUOTED = CsvDialect("\t", "", "", "\\N")
+UNQUOTED = SourceDialect("\t", "", "", "\\N")
 AB = (Column("a"), Column("b"))
 LINES = st.lists(
     st.sampled_from(
@@ -135,12 +136,13 @@ def test_values_of_types_are_read_without_quotes() -> None:
 
 def test_a_source_may_have_no_quotes() -> None:
     definition = parse(delimiter="\t", quote="", null='"')
-    assert definition.dialect == CsvDialect("\t", "", "", '"')
+    assert definition.dialect == SourceDialect("\t", "", "", '"')
     pinned = purify_names(definition, ["a"])
     assert PinnedDefinition.from_json(pinned.to_json()) == pinned
     assert contradictions(pinned, definition) == []
     assert contradictions(pinned, parse(delimiter="\t", null='"x', quote="'")) == [
         "the quote is declared as \"'\" but was pinned as ''",
+        "the escape is declared as \"'\" but was pinned as ''",
         "the null is declared as '\"x' but was pinned as '\"'",
     ]
 
@@ -148,8 +150,8 @@ def test_a_source_may_have_no_quotes() -> None:
 @pytest.mark.parametrize(
     ("external", "problem"),
     [
-        ({"quote": "", "escape": "\\"}, "external.escape other than the quote is not supported"),
-        ({"escape": ""}, "external.escape other than the quote is not supported"),
+        ({"quote": "", "escape": "\\"}, "external: escape needs a quote"),
+        ({"escape": ""}, "external: escape must be a single one-byte character"),
         ({"quote": "''"}, "external: quote must be a single one-byte character"),
         ({"quote": "", "null": "a,b"}, "external: delimiter must not appear in the null"),
         ({"quote": "", "delimiter": ""}, "external: delimiter must be a single one-byte"),

@@ -18,9 +18,9 @@ from support.s3.stored_objects import stored
 from support.source.fields import DIALECT
 
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read import text
 from dbt.adapters.mzs3.formats.read.columns import Column
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR
 from dbt.adapters.mzs3.formats.read.text import TextFormat
@@ -113,7 +113,8 @@ def in_ranges(spec: FetchSpec, data: bytes, range_bytes: int) -> list[dict[str, 
         }
         for index, start in enumerate(range(first.byte, size, range_bytes))
     ]
-    quote = b"" if spec.format == "jsonl" else spec.dialect.quote.encode()
+    by_line = spec.format == "jsonl" or spec.dialect.lines_are_records
+    quote = b"" if by_line else spec.dialect.quote.encode()
     read = read_ranges(spec, quote)
     blocks = list(read(iter([pa.RecordBatch.from_pylist(cut)]))) if cut else []
     texts = [text for batch in blocks for text in batch["survey"].to_pylist() if text]
@@ -196,12 +197,58 @@ def test_without_quotes_the_rows_are_the_same(
 ) -> None:
     data = b'"a\tb\n' + lines
     served = serve(data if ends_in_newline else data.removesuffix(b"\n"))
-    unquoted = CsvDialect("\t", "", "", "\\N")
+    unquoted = SourceDialect("\t", "", "", "\\N")
     how = spec(('"a', "b"), dialect=unquoted, reading=Reading(on_bad_row="reject"))
     expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
     assert len(expected) == len(served.data.removesuffix(b"\n").split(b"\n")) - 1
     found = in_ranges(how, served.data, range_bytes)
     assert sorted(found, key=lambda row: row["_mz_record"]) == expected
+
+
+MESSY = [
+    SourceDialect(bare_quotes=True),
+    SourceDialect(comment="#"),
+    SourceDialect(trim_space=True, skip_blank_lines=True),
+    SourceDialect("||", skip_blank_lines=True),
+]
+
+
+@given(
+    st.sampled_from(MESSY),
+    st.lists(
+        st.sampled_from(
+            [
+                "1{}2\n",
+                '5" x{}b\n',
+                "#x\n",
+                "\n",
+                ' "a{}\ny" {}2\n',
+                "1\n",
+                "1{}2{}3\n",
+                '"a"{}2\r\n',
+            ]
+        ),
+        max_size=8,
+    ).map("".join),
+    st.integers(1, 40),
+)
+def test_of_any_dialect_the_rows_are_the_same_or_one_task_must_judge(
+    serve: Any, dialect: SourceDialect, lines: str, range_bytes: int
+) -> None:
+    served = serve(f"preamble\na{{}}b\n{lines}".replace("{}", dialect.delimiter).encode())
+    reading = Reading(
+        skip_lines=1, missing_columns="null", extra_columns="ignore", on_bad_row="reject"
+    )
+    how = spec(dialect=dialect, reading=reading)
+    expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
+    try:
+        found = in_ranges(how, served.data, range_bytes)
+    except ExecutorError as unclear:
+        assert unclear.cause == UNCLEAR
+        quotes = '"' in lines and not dialect.lines_are_records
+        assert quotes or "\n\n" in f"\n{lines}" or "#" in lines
+    else:
+        assert sorted(found, key=lambda row: row["_mz_record"]) == expected
 
 
 @pytest.mark.parametrize("on_bad_row", ["fail", "reject"])

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from support.s3.stored_objects import MemoryClient, stored
 from support.source.fetched_objects import failure, fetching, listed, put, spec, written
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
 from dbt.adapters.mzs3.source.executor import stored_object
@@ -45,7 +45,7 @@ def alone(decoder, data):
 @example([b"\n", b"\n"], None, 1)
 def test_any_bytes_are_read_together_as_each_alone_or_not_at_all(texts, header, width):
     columns = [Column("a"), Column("b")][: width if header is None else 2]
-    form = CsvFormat("none", Reading(header_match="reorder"), CsvDialect())
+    form = CsvFormat("none", Reading(header_match="reorder"), SourceDialect())
     together = form.decoder(header, columns).together([stored(text) for text in texts])
     if together is not None:
         batch, counts = together

@@ -12,21 +12,24 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from dbt.adapters.mzs3.arrow.arrays import binary_value
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.convert import FALSE_VALUES, TRUE_VALUES
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.encoding import ReadBytes
-from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, ObjectError
+from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, HeaderProblem, ObjectError
+from dbt.adapters.mzs3.text import count_noun
 
 BLOCK_BYTES = 4 * 1024 * 1024
 MAX_RECORD_BYTES = 128 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
+FIX_PREAMBLE = "Correct skip_lines, or the object, or remove it, then run again"
 
 
 class Chunk(NamedTuple):
     """Records, and the byte and line of their object where they start; `last` if no more follow.
 
-    `width` returns the length, in bytes, of UTF-8 text in the object's own encoding.
+    `width` returns the length, in bytes, of UTF-8 text in the object's own encoding. `preamble` is
+    how many lines before the header or first record are still to be skipped, None after these.
     """
 
     data: bytes
@@ -34,6 +37,7 @@ class Chunk(NamedTuple):
     line: int
     last: bool = False
     width: Callable[[bytes], int] = len
+    preamble: int | None = None
 
     def after(self, length: int) -> Chunk:
         """The chunk without its first `length` bytes, which are whole records."""
@@ -43,12 +47,35 @@ class Chunk(NamedTuple):
         return self._replace(data=self.data[length:], byte=byte, line=line)
 
 
-def skip_preamble(start: Chunk) -> Chunk:
-    """Returns an object's first chunk without what precedes its header or records: the BOM."""
-    return start.after(len(BOM)) if start.data.startswith(BOM) else start
+def skip_preamble(start: Chunk, dialect: SourceDialect | None) -> Chunk:
+    """Returns the chunk, from an object's start, without what precedes its header or records.
+
+    That is the BOM, then `start.preamble` lines, then lines that the dialect leaves out. Unless
+    the chunk is the last, `preamble` of the result is None only if nothing of that can follow.
+    Raises HeaderProblem for an object that has too few lines.
+    """
+    if start.byte == 0 and start.data.startswith(BOM):
+        start = start.after(len(BOM))
+    data, missing, end = start.data, start.preamble or 0, 0
+    found: re.Match[bytes] | None = None
+    while missing and end < len(data):
+        newline = data.find(b"\n", end) + 1
+        if not newline and not start.last:
+            break
+        missing, end = missing - 1, newline or len(data)
+    if missing and start.last and (start.byte or data):
+        problem = f"the object ends {count_noun(missing, 'line')} before its header"
+        raise HeaderProblem(problem, FIX_PREAMBLE, line=start.line, byte=start.byte)
+    while not missing and dialect is not None and end < len(data):
+        found = dialect.left_out.match(data, end)
+        if found is None or not (found.group().endswith(b"\n") or start.last):
+            break
+        end = found.end()
+    is_over = start.last or (not missing and end < len(data) and found is None)
+    return start.after(end)._replace(preamble=None if is_over else missing)
 
 
-START = Chunk(b"", 0, 1)
+START = Chunk(b"", 0, 1, preamble=0)
 
 
 class RecordTooLarge(ObjectError):
@@ -64,16 +91,16 @@ class RecordTooLarge(ObjectError):
 
 @dataclass(eq=False)
 class Chunks:
-    """An iterator over chunks of about `block_bytes`, of whole records, without the BOM.
+    """An iterator over chunks of about `block_bytes`, of whole records, without the preamble.
 
     Holds one block and one record. The last chunk may lack its newline. Near a misplaced quote a
     chunk may end inside a record: the decoder finds the quote, and calls `give_back`. Without a
-    dialect, or if the dialect has no quotes, each line is a record. The empty chunk `start` is
-    where the stream begins. Raises RecordTooLarge for a record of more than `max_record_bytes`.
+    dialect each line is a record. The empty chunk `start` is where the stream begins. Raises
+    RecordTooLarge for a record, or a preamble, of more than `max_record_bytes`.
     """
 
     read: ReadBytes
-    dialect: CsvDialect | None
+    dialect: SourceDialect | None
     start: Chunk = START
     block_bytes: int = BLOCK_BYTES
     max_record_bytes: int = MAX_RECORD_BYTES
@@ -88,7 +115,7 @@ class Chunks:
     def __next__(self) -> Chunk:
         rest = self._rest
         while True:
-            found = self._complete(rest)
+            found = self._complete(rest) if rest.preamble is None else 0
             if found:
                 self._rest = rest.after(found)
                 return rest._replace(data=rest.data[:found])
@@ -100,8 +127,13 @@ class Chunks:
                 break
             self._more_needed = False
             rest = rest._replace(data=grown)
-            if rest.byte == 0:
-                rest = skip_preamble(rest)
+            if rest.preamble is not None:
+                rest = skip_preamble(rest, self.dialect)
+                seen = rest.byte + len(rest.data)
+                if rest.preamble is not None and seen > self.max_record_bytes:
+                    raise RecordTooLarge(rest, self.max_record_bytes, "is this the header?")
+        if rest.preamble is not None:
+            rest = skip_preamble(rest._replace(last=True), self.dialect)
         self._rest = rest.after(len(rest.data))
         if not rest.data:
             raise StopIteration
@@ -117,12 +149,13 @@ class Chunks:
 
     def _complete(self, rest: Chunk) -> int:
         """How many bytes are complete records; 0 if more have to be read first."""
-        if self.dialect is None or not self.dialect.quote:
+        if self.dialect is None or self.dialect.lines_are_records:
             end = rest.data.rfind(b"\n") + 1
             if not end and len(rest.data) > self.max_record_bytes:
                 raise RecordTooLarge(rest, self.max_record_bytes, "is each one on its own line?")
             return end
-        end = 0 if self._more_needed else end_of_records(rest.data, self.dialect.quote.encode())
+        data, quote = self.dialect.without_escapes(rest.data), self.dialect.quote.encode()
+        end = 0 if self._more_needed else end_of_records(data, quote)
         if end or len(rest.data) <= self.block_bytes:
             return end
         if not self._more_needed and has_stray_quote(rest.data, self.dialect):
@@ -161,26 +194,38 @@ def _fill(read: ReadBytes, held: bytes, wanted: int) -> bytes:
     return b"".join(parts)
 
 
-def is_plain(data: bytes, dialect: CsvDialect, *, one_column: bool) -> bool:
-    """Whether pyarrow reads these whole records exactly as PostgreSQL does.
+def is_plain(
+    data: bytes, dialect: SourceDialect, *, one_column: bool, may_be_short: bool = False
+) -> bool:
+    """Whether pyarrow reads these whole records, canonical text, exactly as PostgreSQL does.
 
-    False for: NUL bytes; a quote inside a field that does not start with one; text after a closing
-    quote; a quoted field that is not closed; a carriage return outside quotes that no newline
-    follows; a blank line if there is more than one column. `cut_records` finds the records with
-    these. One pass over the bytes, with a regular expression.
+    False for: NUL bytes; a quote inside a field that does not start with one, unless the dialect
+    has bare quotes; text after a closing quote; a quoted field that is not closed, or not in its
+    line where each line is a record; a carriage return outside quotes that no newline follows; if
+    there is more than one column, a blank line and, unless records `may_be_short`, one with one
+    field. `cut_records` finds the records with these. One pass over the bytes, with a regular
+    expression.
     """
     quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
-    field = rf"[^{delimiter}{quote}\r\n\x00]*"
+    first = rf"[^{delimiter}{quote}\r\n\x00]"
+    others = rf"[^{delimiter}\r\n\x00]" if dialect.bare_quotes else first
+    filled = rf"{first}{others}*"
     if quote:
-        field = rf"(?:{quote}(?:[^{quote}\x00]|{quote}{quote})*{quote}|{field})"
+        newline = r"\n" if dialect.lines_are_records else ""
+        quoted = rf"{quote}(?:[^{quote}{newline}\x00]|{quote}{quote})*{quote}"
+        filled = rf"(?:{quoted}|{filled})"
+    field = rf"(?:{filled})?"
     record = rf"{field}(?:{delimiter}{field}){'*' if one_column else '+'}"
+    if may_be_short and not one_column:
+        record = rf"(?:{record}|{filled})"
     # pyarrow's regular expressions take linear time, whatever the data.
-    whole = rf"\A(?:{record}\r?\n)*(?:{record})?\z"
+    whole = rf"\A(?:{record}{dialect.line_end.decode()})*(?:{record})?\z"
     return bool(pc.match_substring_regex(binary_value(data), whole)[0].as_py())
 
 
-def has_stray_quote(data: bytes, dialect: CsvDialect) -> bool:
+def has_stray_quote(data: bytes, dialect: SourceDialect) -> bool:
     """Whether a quote stands where none can, in data that may end inside a quoted field."""
+    data, dialect = dialect.canonical(data), dialect.canonical_dialect
     # A quoted field stands between delimiters and line ends, and two adjacent quotes are one quote
     # in a field: so text outside of quotes starts and ends with a delimiter or a line end. The
     # text is reversed to check its end: a search is fastest for a pattern that starts with a
@@ -204,14 +249,14 @@ def parse(
     data: bytes,
     layout: RecordLayout,
     types: Sequence[pa.DataType],
-    dialect: CsvDialect,
+    dialect: SourceDialect,
     *,
-    ragged: list[int] | None = None,
+    ragged: list[Any] | None = None,
 ) -> pa.RecordBatch:
-    """The records' columns, in the order of `types`, without fields that are not columns.
+    """The columns of canonical text, in the order of `types`, without fields that are not columns.
 
     Raises ValueError for records that pyarrow can't read. With `ragged`, leaves out records with a
-    wrong number of fields, and appends their numbers, from 0, to `ragged`.
+    wrong number of fields, and appends them to `ragged`, each as pyarrow's InvalidRow.
     """
     # Fields are named with numbers, so that their own names do not matter.
     names = [str(field) for field in range(layout.width)]
@@ -225,7 +270,7 @@ def parse(
 
     def skip(row: Any) -> str:
         assert ragged is not None
-        ragged.append(row.number - 1)
+        ragged.append(row)
         return "skip"
 
     table = csv.read_csv(

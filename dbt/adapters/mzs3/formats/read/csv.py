@@ -9,14 +9,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress, groupby
+from operator import attrgetter
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import Chunk, is_plain, parse
 from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good, is_special, require_year
+from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, swap_ends
 from dbt.adapters.mzs3.formats.read.encoding import invalid_utf8
 from dbt.adapters.mzs3.formats.read.format import RecordField, Records, Reject, raw_text
 from dbt.adapters.mzs3.formats.read.header import split_header
@@ -40,7 +43,7 @@ _ALWAYS_AS_TEXT = ("binary", "decimal", "timestamp")
 class CsvFormat(TextFormat):
     """CSV of one dialect, compression and encoding; every field is a text."""
 
-    dialect: CsvDialect = field(default_factory=CsvDialect)
+    dialect: SourceDialect = field(default_factory=SourceDialect)
 
     def fields_in(self, chunk: Chunk) -> tuple[RecordField, ...]:
         """The names in the chunk's first record. Raises HeaderProblem."""
@@ -63,6 +66,7 @@ class CsvDecoder(TextDecoder):
     ) -> None:
         super().__init__(form, header, columns)
         self._dialect = form.dialect
+        self._canonical = form.dialect.canonical_dialect
         self._all_text = [pa.string()] * len(columns)
         # Columns that pyarrow reads as text, for `convert`.
         self._as_text = frozenset(
@@ -74,7 +78,7 @@ class CsvDecoder(TextDecoder):
     def decode(self, chunk: Chunk, layout: RecordLayout) -> Records:
         """See `TextDecoder`. If bad records are rejected, one that does not end in the chunk is
         not decoded, except in the last chunk."""
-        batch = self.all_good(chunk.data, layout)
+        batch = self.all_good(self.canonical(chunk.data), layout)
         if batch is not None:
             return Records(batch, batch.num_rows)
         decoded = self._sift(chunk, layout)
@@ -85,10 +89,16 @@ class CsvDecoder(TextDecoder):
     def all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
         """See `TextDecoder`; None also if a bad record is expected."""
         if self._expects_rejects or not is_plain(
-            data, self._dialect, one_column=layout.width == 1
+            data,
+            self._canonical,
+            one_column=layout.width == 1,
+            may_be_short=self._reading.fills,
         ):
             return None
-        if len(layout.fields) < layout.width and invalid_utf8(data):
+        is_strict = len(layout.fields) == layout.width and not (
+            self._reading.fills or self._reading.cuts
+        )
+        if not is_strict and invalid_utf8(data):
             return None  # pyarrow does not check fields that are left out
         # pyarrow's reader accepts 0xff as a number, PostgreSQL's COPY does not. Most data has no
         # x, and a search for one byte is far faster than for two.
@@ -99,7 +109,7 @@ class CsvDecoder(TextDecoder):
             for i, column in enumerate(self.columns)
         ]
         with contextlib.suppress(ValueError):
-            arrays = parse(data, layout, types, self._dialect).columns
+            arrays = self._parse(data, layout, types)
             return self.batch(
                 convert(array, column.data_type) if index in as_text else _require_certain(array)
                 for index, (array, column) in enumerate(zip(arrays, self.columns, strict=True))
@@ -112,9 +122,9 @@ class CsvDecoder(TextDecoder):
         """The chunk's records, some of which may be bad."""
         last = chunk.last or not self._reading.rejects
         cut = cut_records(chunk.data, self._dialect, last=last, blank_is_wrong=layout.width > 1)
-        numbers = _without(range(len(cut.starts)), cut.malformed)
+        numbers = _without(range(len(cut.starts)), cut.malformed | cut.left_out)
         try:
-            text, rows = self._text_columns(cut.well_formed(), layout)
+            text, rows = self._text_columns(self.canonical(cut.well_formed()), layout)
             if len(text[0]) + len(rows) != len(numbers):
                 raise ValueError  # pyarrow's reader and ours disagree
         except ValueError as exc:
@@ -127,13 +137,15 @@ class CsvDecoder(TextDecoder):
         rejects = self._describe(chunk, layout, cut, bad)
         if bad and not self._reading.rejects:
             first = next(rejects)
+            advice = "; or declare the column as a string"
             # For other bad records, no column's type is the cause.
-            advice = "; or declare the column as a string" if first.number in values else ""
+            if min(bad) not in values:
+                advice = self._wrong(cut.record(min(bad)), layout)[2]
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
-        good = pa.array(_without(numbers, values), pa.int64())
+        good = pa.array(cut.numbers(_without(numbers, values)), pa.int64())
         return Records(
             self.batch(arrays),
-            len(cut.starts),
+            len(cut.starts) - len(cut.left_out),
             good,
             tuple(rejects),
             unread=len(chunk.data) - cut.end,
@@ -142,7 +154,7 @@ class CsvDecoder(TextDecoder):
 
     def _learn(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch:
         """The records, with all columns converted from text. Notes which columns need that."""
-        text = parse(data, layout, self._all_text, self._dialect).columns
+        text = self._parse(data, layout, self._all_text)
         batch = self.batch(map(convert, text, [column.data_type for column in self.columns]))
         for index, (array, column) in enumerate(zip(text, self.columns, strict=True)):
             if index in self._as_text:
@@ -155,10 +167,72 @@ class CsvDecoder(TextDecoder):
 
     def _text_columns(self, data: bytes, layout: RecordLayout) -> tuple[list[pa.Array], list[int]]:
         """The columns as text, and the numbers of the records with a wrong number of fields."""
+        ragged: list[Any] = []
+        columns = self._parse(data, layout, self._all_text, ragged)
+        return columns, [row.number - 1 for row in ragged]
+
+    def _parse(
+        self,
+        data: bytes,
+        layout: RecordLayout,
+        types: Sequence[pa.DataType],
+        ragged: list[Any] | None = None,
+    ) -> list[pa.Array]:
+        """The columns of canonical text; see `parse`. Shorter and longer records are among them
+        if the source allows these."""
         if not data:
-            return [pa.array([], kind) for kind in self._all_text], []
-        ragged: list[int] = []
-        return parse(data, layout, self._all_text, self._dialect, ragged=ragged).columns, ragged
+            return [pa.array([], kind) for kind in types]
+        reading, rows = self._reading, list[Any]()
+        collects = ragged is not None or reading.fills or reading.cuts
+        columns: list[pa.Array] = parse(
+            data, layout, types, self._canonical, ragged=rows if collects else None
+        ).columns
+        fits = [
+            reading.fills if row.actual_columns < layout.width else reading.cuts for row in rows
+        ]
+        if not all(fits):
+            if ragged is None:
+                raise ValueError("records have other numbers of fields")
+            ragged += (row for row, does_fit in zip(rows, fits, strict=True) if not does_fit)
+        if any(fits):
+            columns = self._with_fitted(columns, rows, [*compress(rows, fits)], layout, types)
+        if self._dialect.record_delimiter != CR:
+            return columns
+        return [_with_ends_swapped(column) for column in columns]
+
+    def _with_fitted(
+        self,
+        columns: Sequence[pa.Array],
+        ragged: Sequence[Any],
+        fitted: Sequence[Any],
+        layout: RecordLayout,
+        types: Sequence[pa.DataType],
+    ) -> list[pa.Array]:
+        """The columns of all records but those that are `ragged`, and of the `fitted` ones of
+        these: NULL in place of missing fields, without the fields that are too many."""
+        others = {row.number - 1 for row in ragged}
+        numbers = [n for n in range(len(columns[0]) + len(ragged)) if n not in others]
+        parts = [list(columns)]
+        by_width = attrgetter("actual_columns")
+        for width, group in groupby(sorted(fitted, key=by_width), key=by_width):
+            rows = list(group)
+            numbers += (row.number - 1 for row in rows)
+            text = "\n".join(row.text for row in rows).encode()
+            there = [field < width for field in layout.fields]
+            narrow = RecordLayout(width, tuple(compress(layout.fields, there)))
+            found = iter(
+                parse(text, narrow, [*compress(types, there)], self._canonical).columns
+                if narrow.fields
+                else ()
+            )
+            parts.append(
+                [
+                    next(found) if is_there else pa.nulls(len(rows), kind)
+                    for kind, is_there in zip(types, there, strict=True)
+                ]
+            )
+        order = pc.array_sort_indices(pa.array(numbers))
+        return [pa.concat_arrays(arrays).take(order) for arrays in zip(*parts, strict=True)]
 
     def _convert(
         self, text: Sequence[pa.Array], numbers: Sequence[int]
@@ -188,27 +262,49 @@ class CsvDecoder(TextDecoder):
     ) -> Iterator[Reject]:
         """The bad records in order; `bad` has the column and the error of each, where known."""
         line, byte, reached = chunk.line, chunk.byte, 0
-        for number in sorted(bad):
+        in_order = sorted(bad)
+        for number, record in zip(in_order, cut.numbers(in_order), strict=True):
             start = cut.starts[number]
             line += chunk.data.count(b"\n", reached, start)
             byte += chunk.width(chunk.data[reached:start])
             reached = start
-            raw = chunk.data[start : cut.end_of(number)]
-            name, error = bad[number] or self._wrong(raw, layout)
-            kept = raw_text(raw, self._reading.encoding)
-            yield Reject(number, line, byte, kept, name, error)
+            raw = cut.record(number)
+            name, error = bad[number] or self._wrong(raw, layout)[:2]
+            if self._dialect.record_delimiter == CR:
+                raw = swap_ends(raw)
+            yield Reject(record, line, byte, raw_text(raw, self._reading.encoding), name, error)
 
-    def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str]:
-        """The bad column, if there is exactly one, and what is wrong."""
+    def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str, str]:
+        """The bad column, if there is exactly one, what is wrong, and what else may be done."""
+        options: list[str] = []
         try:
             fields, _ = first_record(raw, self._dialect, self._reading.encoding)
         except MalformedRecord as malformed:
             names = {i: c.name for i, c in zip(layout.fields, self.columns, strict=True)}
-            return names.get(malformed.number - 1), str(malformed)
-        if len(fields) != layout.width:
-            return None, f"expected {count_noun(layout.width, 'column')}, got {len(fields)}"
-        # `first_record` accepts the record: pyarrow's reader and ours disagree.
-        return None, "the record could not be read"
+            name, error = names.get(malformed.number - 1), str(malformed)
+            options = [malformed.option] if malformed.option else []
+        else:
+            name, error = None, f"expected {count_noun(layout.width, 'column')}, got {len(fields)}"
+            if not raw.strip():
+                options = ["skip_blank_lines: true"]
+            elif raw.startswith(b"#"):
+                options = ["comment: '#'"]
+            elif len(fields) < layout.width:
+                options = ["missing_columns: null"]
+            elif len(fields) > layout.width:
+                options = ["extra_columns: ignore", "skip_lines, if no header was read yet"]
+            else:  # pyarrow's reader and ours disagree
+                error = "the record could not be read"
+        return name, error, f"; or set {', or '.join(options)}" if options else ""
+
+
+def _with_ends_swapped(column: pa.Array) -> pa.Array:
+    """The texts with line feeds for carriage returns, and the other way round."""
+    if not pa.types.is_string(column.type):
+        return column
+    for found, instead in (("\n", "\0"), ("\r", "\n"), ("\0", "\r")):
+        column = pc.replace_substring(column, found, instead)
+    return column
 
 
 def _require_certain(array: pa.Array) -> pa.Array:

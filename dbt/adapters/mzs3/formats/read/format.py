@@ -17,6 +17,7 @@ FORMAT_NAMES = CSV, AVRO, PARQUET, JSONL = ("csv", "avro", "parquet", "jsonl")
 EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
 HEADER_MATCHES = (EXACT, REORDER, SUBSET)
 FAIL, SKIP_OBJECT, REJECT = "fail", "skip_object", "reject"
+NULL, IGNORE = "null", "ignore"
 ON_HEADER_MISMATCH = (FAIL, SKIP_OBJECT)
 ON_BAD_ROW = (FAIL, REJECT)
 
@@ -52,10 +53,35 @@ class Reading:
     )
     """UTF-8, UTF-16, or one of Python's codecs that has ASCII's characters at ASCII's bytes."""
 
+    skip_lines: int = option(
+        whole_number(0, 1000), 0, formats=(CSV,), pinned=True, after="column_count"
+    )
+    """How many lines precede the header, or the first record; at most 1,000."""
+    missing_columns: str = option(
+        choice((FAIL, NULL)), FAIL, formats=(CSV, JSONL), pinned=True, after="on_header_mismatch"
+    )
+    """`null`: a record with fewer fields than the header, or without some of its keys, has NULL in
+    their place. `fail`: it is a bad record."""
+    extra_columns: str = option(
+        choice((FAIL, IGNORE)), FAIL, formats=(CSV,), pinned=True, after="missing_columns"
+    )
+    """`ignore`: what a record has behind the fields of the header is left out. `fail`: it is a bad
+    record."""
+
     @property
     def skips(self) -> bool:
         """Whether an object with another header is left out."""
         return self.on_header_mismatch == SKIP_OBJECT
+
+    @property
+    def fills(self) -> bool:
+        """Whether a column that a record does not have is NULL."""
+        return self.missing_columns == NULL
+
+    @property
+    def cuts(self) -> bool:
+        """Whether fields behind those of the header are left out."""
+        return self.extra_columns == IGNORE
 
     @property
     def rejects(self) -> bool:

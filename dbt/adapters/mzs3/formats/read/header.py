@@ -6,9 +6,9 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import EXACT, SUBSET
 from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem, excerpt
 from dbt.adapters.mzs3.formats.read.records import MalformedRecord, first_record
@@ -16,16 +16,18 @@ from dbt.adapters.mzs3.formats.read.records import MalformedRecord, first_record
 FIX_HEADER = (
     "Correct the object or remove it, or narrow `pattern` so that it is left out, then run again"
 )
+PREAMBLE = "; or set skip_lines, if other lines precede the header"
 
 
 def split_header(
-    chunk: Chunk, dialect: CsvDialect, encoding: str
+    chunk: Chunk, dialect: SourceDialect, encoding: str
 ) -> tuple[tuple[str, ...], Chunk]:
     """The names in a chunk's first record, and the rest of the chunk. Raises HeaderProblem."""
     try:
         names, end = first_record(chunk.data, dialect, encoding)
     except MalformedRecord as malformed:
-        raise malformed_header(str(malformed), chunk.line, chunk.byte) from malformed
+        option = f"; or set {malformed.option}" if malformed.option else ""
+        raise malformed_header(str(malformed), chunk.line, chunk.byte, option) from malformed
     return names, chunk.after(end)
 
 
@@ -47,16 +49,20 @@ def layout_of(
         )
     if difference is not None:
         line, byte = (chunk.line, chunk.byte) if chunk else (None, None)
-        raise HeaderProblem(difference, FIX_HEADER, line=line, byte=byte, cause=HEADER)
+        advice = FIX_HEADER + ("" if len(found) == len(pinned) else PREAMBLE)
+        raise HeaderProblem(difference, advice, line=line, byte=byte, cause=HEADER)
     if match == EXACT:
         return RecordLayout.in_order(len(pinned))
     positions = {name: position for position, name in enumerate(found)}
     return RecordLayout(len(found), tuple(positions[name] for name in pinned))
 
 
-def malformed_header(problem: str, line: int | None, byte: int | None) -> HeaderProblem:
+def malformed_header(
+    problem: str, line: int | None, byte: int | None, option: str = ""
+) -> HeaderProblem:
     """The error for an object whose first record can't be read."""
-    return HeaderProblem(f"the header is malformed: {problem}", FIX_HEADER, line=line, byte=byte)
+    text = f"the header is malformed: {problem}"
+    return HeaderProblem(text, FIX_HEADER + option, line=line, byte=byte)
 
 
 def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:

@@ -59,13 +59,13 @@ _NESTED = _nested()
 
 
 def read_lines(
-    data: bytes, types: Mapping[str, pa.DataType], *, others: bool, nested: bool
+    data: bytes, types: Mapping[str, pa.DataType], *, others: bool, missing: bool, nested: bool
 ) -> list[pa.Array] | None:
     """The values of these keys, by column; None if the lines have to be read one by one.
 
-    `others` allows keys besides these, `nested` objects and arrays in place of strings, as text.
-    The values are exactly the lines', and every key is in every line. None may also be the result
-    for lines that are good.
+    `others` allows keys besides these, `missing` lines without some of these, which are NULL
+    there, and `nested` objects and arrays in place of strings, as text. The values are exactly
+    the lines'. None may also be the result for lines that are good.
     """
     if not _is_plain(data):
         return None
@@ -85,7 +85,9 @@ def read_lines(
         ]
     except ValueError:
         return None
-    if len(arrays[0]) != _records_in(data) or not _all_there(data, types, arrays):
+    if len(arrays[0]) != _records_in(data):
+        return None
+    if not missing and not _all_there(data, types, arrays):
         return None
     return arrays
 

@@ -302,7 +302,9 @@ class JsonDecoder(TextDecoder):
             for name, column, as_text in zip(self._keys, self.columns, self._as_text, strict=True)
         }
         others = self._reading.header_match == SUBSET
-        arrays = read_lines(data, types, others=others, nested=self._has_nested)
+        arrays = read_lines(
+            data, types, others=others, missing=self._reading.fills, nested=self._has_nested
+        )
         if arrays is None:
             return None
         with contextlib.suppress(ValueError):
@@ -333,6 +335,8 @@ class JsonDecoder(TextDecoder):
         if bad and not self._reading.rejects:
             first = rejects[0]
             advice = _OTHER_TYPE if first.number in wrong else ""
+            if first.number in other_keys and " is missing" in first.error:
+                advice = "; or, if records may lack keys, set `missing_columns: null`"
             where = {"line": first.line, "byte": first.byte}
             cause = HEADER if first.number in other_keys else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, cause=cause, **where)
@@ -346,6 +350,9 @@ class JsonDecoder(TextDecoder):
         """The columns' values. Raises MalformedLine, also for keys other than the pinned ones."""
         pairs = read_record(raw, self._decode)
         found = dict(pairs)
+        if self._reading.fills:
+            pairs += [(key, (NULL, None)) for key in self._keys if key not in found]
+            found = dict(pairs)
         match = self._reading.header_match
         fits = found.keys() >= self._key_set if match == SUBSET else found.keys() == self._key_set
         if not fits or len(found) < len(pairs):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from bisect import bisect_right
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
+from dbt.adapters.mzs3.formats.read.dialect import SEPARATOR, SourceDialect
 from dbt.adapters.mzs3.formats.read.encoding import invalid_byte, invalid_utf8
 
 # The first window after a misplaced quote, which may have others near it.
@@ -16,49 +17,89 @@ WINDOW_BYTES = 4 * 1024
 
 
 class MalformedRecord(Exception):
-    """What is wrong with a record, in its field `number`, counted from 1."""
+    """What is wrong with a record, in its field `number`, counted from 1.
 
-    def __init__(self, number: int, problem: str) -> None:
+    `option` is the option of a source, with its value, that allows this; empty if none does.
+    """
+
+    def __init__(self, number: int, problem: str, option: str = "") -> None:
         self.number = number
+        self.option = option
         super().__init__(f"column {number} {problem}")
 
 
-def first_record(data: bytes, dialect: CsvDialect, encoding: str) -> tuple[tuple[str, ...], int]:
+def first_record(
+    data: bytes, dialect: SourceDialect, encoding: str
+) -> tuple[tuple[str, ...], int]:
     """The fields of the first record in the data, as text, and where the next record starts.
 
     The last record may lack its line end. A blank line is a record with one empty field. Messages
     name the object's `encoding`. Slow: for headers and bad records. Raises MalformedRecord.
     """
     delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
-    bare = re.compile(b"[^\r\n%b]*" % re.escape(delimiter + quote))
-    after_field = re.compile(b"%b|\r?\n|\\Z" % re.escape(delimiter))
+    if dialect.lines_are_records:
+        data = data[: data.find(b"\n") + 1 or len(data)]
+    blanks = re.compile(dialect.blanks)
+    text = re.compile(
+        b"(?:(?!%b)[^\r\n%b])*"
+        % (re.escape(delimiter), b"" if dialect.bare_quotes else re.escape(quote))
+    )
+    after_field = re.compile(b"%b|%b|\\Z" % (re.escape(delimiter), dialect.line_end))
     fields: list[str] = []
     position = 0
     while True:
         number = len(fields) + 1
+        start = position
+        position = _end(blanks, data, position)
         if quote and data.startswith(quote, position):
-            raw, position = _quoted_field(data, position, quote, number)
-            if data[position : position + 1] not in (delimiter, b"\r", b"\n", b""):
-                raise MalformedRecord(number, "has text behind its closing quote")
+            raw, position = _quoted_field(data, position, dialect, number)
+            position = _end(blanks, data, position)
+            follows = data[position : position + 1]
+            if not (data.startswith(delimiter, position) or follows in b"\r\n"):
+                problem = "has text behind its closing quote"
+                raise MalformedRecord(number, problem, _quote_option(data[:position], follows))
         else:
-            found = bare.match(data, position)
-            assert found is not None
-            raw, position = found.group(), found.end()
+            position = _end(text, data, position)
+            raw = (
+                data[start:position].strip(b" \t") if dialect.trim_space else data[start:position]
+            )
             if quote and data.startswith(quote, position):
                 problem = "has a quote inside a field that does not start with one"
+                option = "trim_space: true" if not raw.strip(b" \t") else "bare_quotes: true"
+                raise MalformedRecord(number, problem, option)
+            if len(delimiter) > 1 and SEPARATOR in raw:
+                problem = "has the byte 0x1f, which stands for the delimiter"
                 raise MalformedRecord(number, problem)
         fields.append(_text(raw, number, encoding))
         found = after_field.match(data, position)
         if found is None:
             problem = "has a carriage return outside quotes that no newline follows"
-            raise MalformedRecord(number, problem)
+            raise MalformedRecord(number, problem, "record_delimiter: cr")
         position = found.end()
         if found.group() != delimiter:
             return tuple(fields), position
 
 
-def _quoted_field(data: bytes, start: int, quote: bytes, number: int) -> tuple[bytes, int]:
+def _quote_option(before: bytes, follows: bytes) -> str:
+    """The option that allows text behind what seemed to be a closing quote."""
+    if before.endswith(b'\\"'):
+        return "escape: '\\'"
+    return "trim_space: true" if follows in b" \t" else ""
+
+
+def _end(pattern: re.Pattern[bytes], data: bytes, position: int) -> int:
+    """Where the match of the pattern at the position ends, which may be empty."""
+    found = pattern.match(data, position)
+    return position if found is None else found.end()
+
+
+def _quoted_field(
+    data: bytes, start: int, dialect: SourceDialect, number: int
+) -> tuple[bytes, int]:
     """The text of the field whose opening quote is at `start`, and where the field ends."""
+    quote, escape = dialect.quote.encode(), dialect.escape.encode()
+    if escape != quote:
+        return _escaped_field(data, start + 1, dialect, number)
     parts: list[bytes] = []
     while True:
         end = data.find(quote, start + 1)
@@ -68,6 +109,29 @@ def _quoted_field(data: bytes, start: int, quote: bytes, number: int) -> tuple[b
         start = end + 1
         if not data.startswith(quote, start):
             return quote.join(parts), start
+
+
+def _escaped_field(
+    data: bytes, start: int, dialect: SourceDialect, number: int
+) -> tuple[bytes, int]:
+    """The text of a field from behind its opening quote on, and where the field ends."""
+    quote, escape = dialect.quote.encode(), dialect.escape.encode()
+    escapable = (quote, escape, dialect.delimiter.encode(), b"\r\n", b"\n")
+    marks = re.compile(b"%b|%b" % (re.escape(quote), re.escape(escape)))
+    parts: list[bytes] = []
+    while (found := marks.search(data, start)) is not None:
+        parts.append(data[start : found.start()])
+        start = found.end()
+        if found.group() == quote:
+            return b"".join(parts), start
+        after = next((each for each in escapable if data.startswith(each, start)), None)
+        if after is None:
+            raise MalformedRecord(
+                number, "has an escape inside quotes before an ordinary character"
+            )
+        parts.append(after)
+        start += len(after)
+    raise MalformedRecord(number, "has a quoted field that is not closed")
 
 
 def _text(raw: bytes, number: int, encoding: str) -> str:
@@ -86,8 +150,8 @@ class Cut:
     """Where each record of `data` starts, and the `end` of the last one.
 
     `malformed` has the numbers, from 0, of the records that `first_record` refuses, and of blank
-    lines where these are not allowed. If `quotes_misplaced`, a quote is the reason for one of
-    them.
+    lines where these are not allowed. If `quotes_misplaced`, a quote may be the reason for one of
+    them. `left_out` has the numbers of lines that are no records.
     """
 
     data: bytes
@@ -95,27 +159,41 @@ class Cut:
     end: int
     malformed: set[int]
     quotes_misplaced: bool
+    left_out: set[int] = field(default_factory=set)
 
     def end_of(self, number: int) -> int:
         """Where the record ends, including its line end."""
         return self.starts[number + 1] if number + 1 < len(self.starts) else self.end
 
+    def record(self, number: int) -> bytes:
+        """The record's bytes, including its line end."""
+        return self.data[self.starts[number] : self.end_of(number)]
+
+    def numbers(self, indices: Sequence[int]) -> Sequence[int]:
+        """The numbers of records, from 0, if lines that are left out are not counted."""
+        if not self.left_out:
+            return indices
+        out = sorted(self.left_out)
+        return [index - bisect_left(out, index) for index in indices]
+
     def well_formed(self) -> bytes:
-        """The data without its malformed records."""
+        """The data without its malformed records, and lines that are left out."""
         parts: list[bytes] = []
         start = 0
-        for number in sorted(self.malformed):
+        for number in sorted(self.malformed | self.left_out):
             parts.append(self.data[start : self.starts[number]])
             start = self.end_of(number)
         parts.append(self.data[start : self.end])
         return b"".join(parts)
 
 
-def cut_records(data: bytes, dialect: CsvDialect, *, last: bool, blank_is_wrong: bool) -> Cut:
+def cut_records(data: bytes, dialect: SourceDialect, *, last: bool, blank_is_wrong: bool) -> Cut:
     """The records of data that begins with a record.
 
     An unfinished record at the end, after `Cut.end`, is left out unless the data is the `last`.
     """
+    if not dialect.is_canonical:
+        return _matched_records(data, dialect, last=last, blank_is_wrong=blank_is_wrong)
     masked, misplaced = _masked_records(data, dialect, last=last)
     if not masked:
         return Cut(data, [], 0, set(), quotes_misplaced=False)
@@ -138,7 +216,31 @@ def cut_records(data: bytes, dialect: CsvDialect, *, last: bool, blank_is_wrong:
     return Cut(data, starts, len(masked), malformed, bool(misplaced))
 
 
-def _masked_records(data: bytes, dialect: CsvDialect, *, last: bool) -> tuple[bytes, list[int]]:
+def _matched_records(
+    data: bytes, dialect: SourceDialect, *, last: bool, blank_is_wrong: bool
+) -> Cut:
+    """See `cut_records`. For any dialect; far slower, as it matches record by record."""
+    starts: list[int] = []
+    malformed: set[int] = set()
+    left_out: set[int] = set()
+    quotes_misplaced = False
+    blank = re.compile(b"%b(?:%b)?" % (dialect.blanks, dialect.line_end))
+    for found in dialect.records.finditer(data):
+        start, end = found.span()
+        kind = found.lastgroup
+        if end == len(data) and not last and (kind == "open" or data[-1:] != b"\n"):
+            return Cut(data, starts, start, malformed, quotes_misplaced, left_out)
+        if kind == "out":
+            left_out.add(len(starts))
+        elif kind != "good" or (blank_is_wrong and blank.fullmatch(data, start, end)):
+            malformed.add(len(starts))
+            quotes_misplaced |= kind != "good" and not dialect.lines_are_records
+        starts.append(start)
+    malformed |= {bisect_right(starts, place) - 1 for place in invalid_utf8(data)} - left_out
+    return Cut(data, starts, len(data), malformed, quotes_misplaced, left_out)
+
+
+def _masked_records(data: bytes, dialect: SourceDialect, *, last: bool) -> tuple[bytes, list[int]]:
     """The data up to the end of its last record, masked, and the places of misplaced quotes.
 
     The mask has delimiters in place of text inside quotes, and of records with a misplaced quote

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.chunks import (
     BLOCK_BYTES,
     MAX_RECORD_BYTES,
@@ -25,6 +24,7 @@ from dbt.adapters.mzs3.formats.read.chunks import (
 )
 from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.compression import NONE, compression_of, plain_reader
+from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, swap_ends
 from dbt.adapters.mzs3.formats.read.encoding import ReadBytes, utf8_reader, width_in
 from dbt.adapters.mzs3.formats.read.format import (
     Reading,
@@ -50,7 +50,7 @@ class TextFormat(ABC):
 
     compression: str
     reading: Reading
-    dialect: CsvDialect | None = None
+    dialect: SourceDialect | None = None
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The fields of the first record; None if there is no record. Raises ObjectError."""
@@ -67,7 +67,8 @@ class TextFormat(ABC):
     @property
     def start(self) -> Chunk:
         """The empty chunk where an object starts."""
-        return Chunk(b"", 0, 1, width=width_in(self.reading.encoding))
+        width = width_in(self.reading.encoding)
+        return Chunk(b"", 0, 1, width=width, preamble=self.reading.skip_lines)
 
     def first(
         self,
@@ -85,10 +86,16 @@ class TextFormat(ABC):
             return next(filter(None, map(find, chunks)), None)
 
     def text(self, read: ReadBytes, key: str) -> ReadBytes:
-        """Returns a reader of an object's text as UTF-8; `read` returns the bytes at `key`."""
+        """Returns a reader of an object's text as UTF-8; `read` returns the bytes at `key`.
+
+        With records that end in carriage returns, these and line feeds are swapped.
+        """
         encoding = self.reading.encoding
         plain = plain_reader(read, key, self.compression, encoding if self.dialect else None)
-        return utf8_reader(plain, encoding)
+        text = utf8_reader(plain, encoding)
+        if self.dialect is None or self.dialect.record_delimiter != CR:
+            return text
+        return lambda size: swap_ends(text(size))
 
     def whole_text(self, stored: StoredObject) -> bytes | None:
         """The object's text as UTF-8; None if the object is compressed. Raises ObjectError.
@@ -128,7 +135,12 @@ class TextDecoder(ABC):
 
     @abstractmethod
     def all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
-        """The records, if all are good and pyarrow reads them exactly; else None."""
+        """The records of canonical text, if all are good and pyarrow reads them exactly."""
+
+    def canonical(self, data: bytes) -> bytes:
+        """The text as pyarrow reads it; see `SourceDialect.canonical`."""
+        dialect = self._form.dialect
+        return data if dialect is None else dialect.canonical(data)
 
     def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
         """The records of one object; see `ObjectDecoder`."""
@@ -171,7 +183,7 @@ class TextDecoder(ABC):
         text is good exactly if it is in its object.
         """
         dialect = self._form.dialect
-        quote = dialect.quote.encode() if dialect else b""
+        quote = dialect.quote.encode() if dialect and not dialect.lines_are_records else b""
         layout: RecordLayout | None = None
         texts: list[bytes] = []
         counts: list[int] = []
@@ -179,7 +191,7 @@ class TextDecoder(ABC):
             try:
                 if (text := self._form.whole_text(stored)) is None:
                     return None
-                chunk = skip_preamble(self._form.start._replace(data=text))
+                chunk = skip_preamble(self._form.start._replace(data=text, last=True), dialect)
                 if chunk.data:
                     own, chunk = self.begin(chunk)
                     if layout not in (None, own):
@@ -187,7 +199,7 @@ class TextDecoder(ABC):
                     layout = own
             except ObjectError:
                 return None
-            text = chunk.data
+            text = self.canonical(chunk.data)
             if (count := _count_records(text, quote)) is None:
                 return None
             texts.append(text if text.endswith(b"\n") or not text else text + b"\n")

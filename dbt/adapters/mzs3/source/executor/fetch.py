@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.arrow.arrays import running_total
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.avro import avro_file
 from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN, Column
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import (
     AVRO,
     CSV,
@@ -81,7 +81,7 @@ class FetchSpec:
     source: str
     header: tuple[str, ...] | None
     columns: tuple[Column, ...]
-    dialect: CsvDialect
+    dialect: SourceDialect
     compression: str
     reading: Reading = field(default_factory=Reading)
     format: str = CSV
@@ -110,7 +110,7 @@ class FetchSpec:
 
 
 def open_format(
-    name: str, dialect: CsvDialect, compression: str, reading: Reading
+    name: str, dialect: SourceDialect, compression: str, reading: Reading
 ) -> ObjectFormat:
     """The format of that name; `dialect` is for CSV only, `compression` for CSV and JSON lines."""
     if name == CSV:

@@ -1,0 +1,228 @@
+"""The CSV that sources read: PostgreSQL's, and what other programs write instead.
+
+`canonical` rewrites whole chunks in PostgreSQL's dialect, which pyarrow reads; `records` finds
+where records begin and end, also those that are not well-formed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from dbt.adapters.mzs3.formats.dialect import CsvDialect
+from dbt.adapters.mzs3.options.option import option
+from dbt.adapters.mzs3.options.values import choice, flag, text
+
+LF, CR = "lf", "cr"
+# Stands for a delimiter of several characters in canonical text.
+SEPARATOR = b"\x1f"
+# No text may have a NUL byte, so two bytes of which the first is one stand for others for a while.
+_ESCAPED_ESCAPE, _ESCAPED_QUOTE, _REFUSED = b"\0\1", b"\0\2", b"\0\3"
+_SWAP_ENDS = bytes.maketrans(b"\r\n", b"\n\r")
+
+
+def swap_ends(data: bytes) -> bytes:
+    """The text with line feeds for its carriage returns, and the other way round."""
+    return data.translate(_SWAP_ENDS)
+
+
+@dataclass(frozen=True)
+class SourceDialect(CsvDialect):
+    """A dialect of objects. Each option allows what is an error without it."""
+
+    escape: str = option(text, '"', like="quote", formats=("csv",), pinned=True)
+    """What is before a quote, a delimiter or a newline, or itself, inside quotes. Without it,
+    `quote`, which is before quotes alone."""
+    record_delimiter: str = option(
+        choice((LF, CR)), LF, formats=("csv",), pinned=True, after="delimiter"
+    )
+    """What ends a record: `lf`, a line feed, which a carriage return may precede; `cr`, a carriage
+    return alone."""
+    bare_quotes: bool = option(flag, False, formats=("csv",), pinned=True, after="escape")
+    """`true`: a quote inside a field that does not start with one is a character like others, as
+    in `5" pipe`. Each line is a record then: quoted fields hold no newlines."""
+    trim_space: bool = option(flag, False, formats=("csv",), pinned=True, after="null")
+    """`true`: spaces and tabs around a field, or around its quotes, are left out."""
+    skip_blank_lines: bool = option(flag, False, formats=("csv",), pinned=True, after="trim_space")
+    """`true`: blank lines are left out. `false`: each is a record of one empty field."""
+    comment: str = option(text, "", formats=("csv",), pinned=True, after="skip_blank_lines")
+    """What begins a line that is left out, such as `'#'`: one one-byte character. Each line is a
+    record then: quoted fields hold no newlines."""
+
+    def problems(self, _: object = None, *, of_source: bool = True) -> list[str]:
+        """What PostgreSQL would refuse, and what can't be read exactly together."""
+        problems = super().problems(of_source=of_source)
+        several = len(self.delimiter) > 1
+        has_escape = self.escape != self.quote
+        unclear = {
+            "escape needs a quote: only quoted fields have escapes": has_escape and not self.quote,
+            "escape cannot be newline or carriage return": self.escape in {"\n", "\r"},
+            "delimiter cannot contain quote or escape": several
+            and not {self.quote, self.escape}.isdisjoint(self.delimiter),
+            "delimiter and escape must be different": has_escape and self.delimiter == self.escape,
+            "comment must be a single one-byte character, and no quote, delimiter or blank": bool(
+                self.comment
+            )
+            and (
+                len(self.comment.encode()) != 1
+                or self.comment in {self.quote, *self.delimiter, *" \t\r\n\0"}
+            ),
+            "trim_space needs a delimiter that does not begin with a blank": self.trim_space
+            and self.delimiter.startswith((" ", "\t"))
+            and self.delimiter != "\t",
+            "bare_quotes needs a quote: without one, every quote is bare": self.bare_quotes
+            and not self.quote,
+            "bare_quotes can't be combined with escape, trim_space or a delimiter of several "
+            "characters, as it would be unclear where fields end": self.bare_quotes
+            and (has_escape or self.trim_space or several),
+        }
+        return problems + [problem for problem, is_there in unclear.items() if is_there]
+
+    @cached_property
+    def _marks(self) -> tuple[bytes, bytes, bytes]:
+        return self.delimiter.encode(), self.quote.encode(), self.escape.encode()
+
+    @cached_property
+    def canonical_dialect(self) -> SourceDialect:
+        """The dialect of canonical text."""
+        delimiter = self.delimiter if len(self.delimiter) == 1 else SEPARATOR.decode()
+        return replace(self, delimiter=delimiter, escape=self.quote, trim_space=False)
+
+    @cached_property
+    def is_canonical(self) -> bool:
+        """Whether all text is canonical as it is, and is PostgreSQL's."""
+        strict = CsvDialect(self.delimiter, self.quote, self.quote, self.null)
+        return self == SourceDialect(**vars(strict)) and len(self.delimiter) == 1
+
+    @property
+    def lines_are_records(self) -> bool:
+        """Whether each newline ends a record, as none is inside quotes."""
+        return not self.quote or self.bare_quotes or bool(self.comment)
+
+    @property
+    def line_end(self) -> bytes:
+        """The pattern of what ends a line."""
+        return rb"\n" if self.record_delimiter == CR else rb"\r?\n"
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether newlines, and the number of quotes before them, say where records end."""
+        has_escapes = self.escape != self.quote and not self.lines_are_records
+        return self.record_delimiter == LF and not has_escapes
+
+    def without_escapes(self, data: bytes) -> bytes:
+        """Data of the same length whose quotes all begin or end a field, or are one of two."""
+        if self.escape == self.quote:
+            return data
+        _, quote, escape = self._marks
+        return data.replace(escape * 2, b"__").replace(escape + quote, b"__")
+
+    def canonical(self, data: bytes) -> bytes:
+        """These records in `canonical_dialect`, without lines that are left out.
+
+        The result is well-formed exactly if the records are. A few passes in C.
+        """
+        if self.is_canonical or not data:
+            return data
+        if not data.endswith((b"\n", b"\r")):
+            data += b"\n"  # a last line of nothing but blanks is a line
+        if self.comment:
+            data = self.left_out.sub(b"", data)
+        if self.bare_quotes or not self.quote:
+            return self._canonical_outside(data)
+        delimiter, quote, escape = self._marks
+        if escape != quote:
+            data = data.replace(b"\0", _REFUSED).replace(escape * 2, _ESCAPED_ESCAPE)
+            data = data.replace(escape + quote, _ESCAPED_QUOTE)
+        pieces = data.split(quote)
+        outside, inside = quote.join(pieces[::2]), quote.join(pieces[1::2])
+        outside = self._canonical_outside(outside)
+        if escape != quote:
+            # PostgreSQL knows escapes only inside quotes. Other programs also escape what would
+            # end a field; an escape of anything else has no meaning that all agree on.
+            for _ in range(2):  # where two quotes meet, programs disagree
+                outside = outside.replace(quote * 2, quote + _REFUSED + quote)
+            outside = outside.replace(_ESCAPED_ESCAPE, escape * 2)
+            outside = outside.replace(_ESCAPED_QUOTE, _REFUSED)
+            for each in (delimiter, b"\n", b"\r\n"):
+                inside = inside.replace(escape + each, each)
+            inside = inside.replace(escape, _REFUSED).replace(_ESCAPED_ESCAPE, escape)
+        pieces[::2] = outside.split(quote)
+        pieces[1::2] = inside.split(quote) if len(pieces) > 1 else []
+        return quote.join(pieces).replace(_ESCAPED_QUOTE, quote * 2)
+
+    def _canonical_outside(self, outside: bytes) -> bytes:
+        """Text outside quotes, in which one quote stands for each quoted text."""
+        if len(self.delimiter) > 1:
+            outside = outside.replace(SEPARATOR, _REFUSED)
+            outside = outside.replace(self.delimiter.encode(), SEPARATOR)
+        if self.trim_space:
+            outside = self._around_fields.sub(b"", outside)
+        return self.left_out.sub(b"", outside) if self.skip_blank_lines else outside
+
+    @cached_property
+    def _around_fields(self) -> re.Pattern[bytes]:
+        # A run of blanks is tried only at its start, so that the time is linear.
+        delimiter = re.escape(self.canonical_dialect.delimiter.encode())
+        blank = self._blank
+        pattern = rb"(?<!%b)%b+(?=%b|%b|\Z)|(?<=%b)%b+|^%b+"
+        marks = (blank, blank, delimiter, self.line_end, delimiter, blank, blank)
+        return re.compile(pattern % marks, re.MULTILINE)
+
+    @property
+    def _blank(self) -> bytes:
+        return b"[ ]" if self.delimiter == "\t" else b"[ \t]"
+
+    @property
+    def blanks(self) -> bytes:
+        """The pattern of what is left out around fields and quotes; empty if nothing is."""
+        return self._blank + b"*" if self.trim_space else b""
+
+    @cached_property
+    def left_out(self) -> re.Pattern[bytes]:
+        """A line that is left out, with its end."""
+        kinds = [rb"%b[^\n]*" % re.escape(self.comment.encode())] if self.comment else []
+        if self.skip_blank_lines:
+            kinds.append(self.blanks)
+        # The last line may lack its end, but nothing at all is no line.
+        line = rb"^(?!\Z)(?:%b)(?:%b|\Z)" % (b"|".join(kinds or [b"(?!)"]), self.line_end)
+        return re.compile(line, re.MULTILINE)
+
+    @cached_property
+    def records(self) -> re.Pattern[bytes]:
+        """Matches one record after another, and lines that are left out, all of the data.
+
+        The groups: `out`, a line that is left out; `good`; `open`, a record with a quote that is
+        not closed in the data; `bad`, which ends where a line does.
+        """
+        delimiter, quote, escape = map(re.escape, self._marks)
+        blanks = self.blanks
+        bare = rb"(?:(?!%b)[^\n%b])*" % (delimiter, b"" if self.bare_quotes else quote)
+        refused = b"" if self.bare_quotes else quote
+        refused += SEPARATOR if len(self.delimiter) > 1 else b""
+        plain = rb"(?:(?!%b)[^\r\n\0%b])*" % (delimiter, refused)
+        opened = closed = sound = b"(?!)"
+        if quote:
+            newline = rb"\n" if self.lines_are_records else b""
+            after = [escape, quote, delimiter, *([] if newline else [rb"\r?\n"])]
+            pair = quote * 2 if escape == quote else escape + (b"." if newline else b"(?s:.)")
+            text = rb"[^%b%b%b]*" % (quote, escape, newline)
+            text = rb"%b(?:%b%b)*" % (text, pair, text)
+            opened = rb"%b%b%b" % (blanks, quote, text)
+            closed = rb"%b%b%b" % (opened, quote, blanks)
+            if escape != quote:
+                pair = rb"%b(?:%b)" % (escape, b"|".join(after))
+            text = rb"[^\0%b%b%b]*" % (quote, escape, newline)
+            sound = rb"%b%b%b(?:%b%b)*%b%b" % (blanks, quote, text, pair, text, quote, blanks)
+            bare, plain = (rb"(?!%b)%b" % (quote, each) for each in (bare, plain))
+        before = rb"(?:(?:%b|%b)%b)*" % (closed, bare, delimiter)
+        field = rb"(?:%b|%b)" % (sound, plain)
+        kinds = {
+            "out": self.left_out.pattern,
+            "good": rb"%b(?:%b%b)*(?:%b|\Z)" % (field, delimiter, field, self.line_end),
+            "open": rb"%b%b(?:%b)?\Z" % (before, opened, escape if escape != quote else b""),
+            "bad": rb"%b(?:%b)?[^\n]*(?:\n|\Z)" % (before, closed),
+        }
+        pattern = b"|".join(b"(?P<%b>%b)" % (name.encode(), each) for name, each in kinds.items())
+        return re.compile(rb"(?!\Z)(?:%b)" % pattern, re.MULTILINE)

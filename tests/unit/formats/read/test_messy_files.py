@@ -1,0 +1,166 @@
+"""Small files of the kinds that people meet: refused, with the option's name; read with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.s3.stored_objects import stored
+from support.source.fields import columns, rows
+
+from dbt.adapters.mzs3.formats.read.csv import CsvFormat
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
+from dbt.adapters.mzs3.formats.read.format import Reading
+from dbt.adapters.mzs3.formats.read.object_error import ObjectError
+
+HEADER = ("id", "name")
+CLEAN = [("1", "ann"), ("2", "bob")]
+DIALECT = set(SourceDialect.__dataclass_fields__)
+
+# The text, the options with which it is read, and its rows.
+FILES: dict[str, tuple[bytes, dict[str, Any], list[tuple[str | None, ...]]]] = {
+    "a title": (b"Report of May\nid,name\n1,ann\n2,bob\n", {"skip_lines": 1}, CLEAN),
+    "a title with a quote": (
+        b'The "big" report, 5"\nid,name\n1,ann\n2,bob\n', {"skip_lines": 1}, CLEAN),
+    "a title and a blank line": (b"Report\n\nid,name\n1,ann\n2,bob\n", {"skip_lines": 2}, CLEAN),
+    "a title behind a byte order mark": (
+        b"\xef\xbb\xbfReport\r\nid,name\r\n1,ann\r\n2,bob\r\n", {"skip_lines": 1}, CLEAN),
+    "sep=": (b"sep=;\nid;name\n1;ann\n2;bob\n", {"skip_lines": 1, "delimiter": ";"}, CLEAN),
+    "blank lines before the header": (
+        b"\n\nid,name\n1,ann\n2,bob\n", {"skip_blank_lines": True}, CLEAN),
+    "a blank last line": (b"id,name\n1,ann\n2,bob\n\n", {"skip_blank_lines": True}, CLEAN),
+    "blank lines between records": (
+        b"id,name\r\n\r\n1,ann\r\n\r\n2,bob\r\n", {"skip_blank_lines": True}, CLEAN),
+    "a blank line of spaces": (
+        b"id,name\n1,ann\n   \n2,bob\n", {"skip_blank_lines": True, "trim_space": True}, CLEAN),
+    "blank lines inside quotes": (
+        b'id,name\n1,"a\n\nb"\n\n', {"skip_blank_lines": True}, [("1", "a\n\nb")]),
+    "comments before the header": (
+        b"# made by hand\n# 5\" of rain\nid,name\n1,ann\n2,bob\n", {"comment": "#"}, CLEAN),
+    "a comment between records": (b"id,name\n1,ann\n#2,eve\n2,bob\n", {"comment": "#"}, CLEAN),
+    "a comment at the end": (b"id,name\n1,ann\n2,bob\n# 2 rows", {"comment": "#"}, CLEAN),
+    "a mark inside a field": (
+        b'id,name\n1,a#b\n2,"#c"\n# x\n', {"comment": "#"}, [("1", "a#b"), ("2", "#c")]),
+    "short records": (
+        b"id,name\n1\n2,bob\n", {"missing_columns": "null"}, [("1", None), CLEAN[1]]),
+    "a short record in quotes": (
+        b'id,name\n"1"\n2,bob\n', {"missing_columns": "null"}, [("1", None), CLEAN[1]]),
+    "long records": (b"id,name\n1,ann,x,y\n2,bob,z\n", {"extra_columns": "ignore"}, CLEAN),
+    "a delimiter at each end": (b"id,name\n1,ann,\n2,bob,\n", {"extra_columns": "ignore"}, CLEAN),
+    "short and long": (
+        b'id,name\n1\n2,bob,"x\ny"\n', {"missing_columns": "null", "extra_columns": "ignore"},
+        [("1", None), CLEAN[1]]),
+    "escaped quotes": (
+        b'id,name\n1,"a \\"b\\" c"\n', {"escape": "\\"}, [("1", 'a "b" c')]),
+    "an escaped escape": (
+        b'id,name\n1,"C:\\\\x\\\\"\n2,"b"\n', {"escape": "\\"}, [("1", "C:\\x\\"), ("2", "b")]),
+    "an escaped newline": (b'id,name\n1,"a\\\nb"\n', {"escape": "\\"}, [("1", "a\nb")]),
+    "an escaped delimiter": (b'id,name\n1,"a\\,b"\n', {"escape": "\\"}, [("1", "a,b")]),
+    "a dump of MySQL": (
+        b'"id","name"\n"1",\\N\n"2","bo\\"b"\n', {"escape": "\\", "null": "\\N"},
+        [("1", None), ("2", 'bo"b')]),
+    "an escape outside quotes": (
+        b'id,name\n1,C:\\x\\\n2,"a\\"b"\n', {"escape": "\\"}, [("1", "C:\\x\\"), ("2", 'a"b')]),
+    "inches": (
+        b'id,name\n1,5" pipe\n2,bob\n', {"bare_quotes": True}, [("1", '5" pipe'), CLEAN[1]]),
+    "bare and true quotes": (
+        b'id,name\n1,a "b" c\n2,"x, y"\n', {"bare_quotes": True}, [("1", 'a "b" c'), ("2", "x, y")]),
+    "no quotes at all": (
+        b'id\tname\n1\t"ann\n2\tbob\n', {"delimiter": "\t", "quote": ""}, [("1", '"ann'), CLEAN[1]]),
+    "old Excel": (b"id,name\r1,ann\r2,bob\r", {"record_delimiter": "cr"}, CLEAN),
+    "old Excel with a line break": (
+        b'id,name\r1,"a\nb"\r2,bob', {"record_delimiter": "cr"}, [("1", "a\nb"), CLEAN[1]]),
+    "spaces behind commas": (b'id, name\n1, ann\n2, bob\n', {"trim_space": True}, CLEAN),
+    "spaces around quotes": (
+        b'id,name\n1 , "ann "\n2,\t"bob" \n', {"trim_space": True}, [("1", "ann "), CLEAN[1]]),
+    "spaces of nothing": (
+        b"id,name\n1,  \n2,bob\n", {"trim_space": True}, [("1", None), CLEAN[1]]),
+    "two pipes": (b"id||name\n1||ann\n2||bob\n", {"delimiter": "||"}, CLEAN),
+    "comma and space": (b'id, name\n1, ann\n2, "bob"\n', {"delimiter": ", "}, CLEAN),
+    "two pipes in quotes": (b'id||name\n1||"a||b"\n', {"delimiter": "||"}, [("1", "a||b")]),
+    "one pipe between two": (b"id||name\n1||a|b\n", {"delimiter": "||"}, [("1", "a|b")]),
+    "a section sign": (
+        "id§§name\n1§§ann\n2§§bob\n".encode(), {"delimiter": "§§"}, CLEAN),
+    "several header lines": (
+        b"id,name\n(number),(text)\n1,ann\n2,bob\n", {"skip_lines": 2, "no_header": True}, CLEAN),
+    "all at once": (
+        b'Report\n# x\nid ; name\n\n1 ; "a ""b""" ; x\n2\n', {
+            "skip_lines": 1, "comment": "#", "delimiter": ";", "trim_space": True,
+            "skip_blank_lines": True, "missing_columns": "null", "extra_columns": "ignore"},
+        [("1", 'a "b"'), ("2", None)]),
+}  # fmt: skip
+
+
+def read(data: bytes, options: dict[str, Any], pieces: int | None = None) -> list[tuple[Any, ...]]:
+    dialect = {key: value for key, value in options.items() if key in DIALECT}
+    if "quote" in dialect:
+        dialect["escape"] = dialect["quote"]
+    reading = {k: v for k, v in options.items() if k not in DIALECT and k != "no_header"}
+    form = CsvFormat("none", Reading(**reading), SourceDialect(**dialect))
+    header = None if options.get("no_header") else HEADER
+    decoder = form.decoder(header, columns("string", "string"))
+    if pieces is None:
+        return [row for found in decoder(stored(data)) for row in rows(found.batch)]
+    together = decoder.together([stored(data)] * pieces)
+    assert together is not None
+    return rows(together[0])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_with_its_options_a_file_is_read_as_its_clean_version(name: str) -> None:
+    data, options, expected = FILES[name]
+    assert read(data, options) == expected
+    assert read(data, options, 3) == expected * 3
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_without_its_options_a_file_is_refused_with_its_place(name: str) -> None:
+    data, options, expected = FILES[name]
+    for option in options:
+        if options.get("no_header"):
+            continue  # a line before the records is a record then
+        without = {key: value for key, value in options.items() if key != option}
+        try:
+            found = read(data, without)
+        except ObjectError as problem:
+            assert problem.line is not None
+        else:  # nothing is lost, but a value is another one: without `null`, or with its blanks
+            assert option in ("null", "trim_space", "comment", "escape")
+            assert found != expected
+
+
+@pytest.mark.parametrize(
+    ("data", "option"),
+    [
+        (b"Report\nid,name\n1,ann\n", "skip_lines"),
+        (b"id,name\n1,ann\n\n", "skip_blank_lines: true"),
+        (b"id,name\n# x\n", "comment: '#'"),
+        (b"id,name\n1\n", "missing_columns: null"),
+        (b"id,name\n1,ann,x\n", "extra_columns: ignore"),
+        (b'id,name\n1,"a\\"b"\n', "escape: '\\'"),
+        (b'id,name\n1,5" pipe\n', "bare_quotes: true"),
+        (b"id,name\r1,ann\r", "record_delimiter: cr"),
+        (b'id,name\n1, "ann"\n', "trim_space: true"),
+        (b'id,name\n1,"ann" \n', "trim_space: true"),
+    ],
+)
+def test_the_error_names_the_option(data: bytes, option: str) -> None:
+    with pytest.raises(ObjectError) as raised:
+        read(data, {})
+    assert f"; or set {option}" in raised.value.advice
+
+
+def test_too_few_lines_are_an_error() -> None:
+    with pytest.raises(ObjectError, match="the object ends 3 lines before its header") as raised:
+        read(b"Report\nid,name\n", {"skip_lines": 5})
+    assert (raised.value.line, raised.value.byte) == (3, 15)
+    assert "skip_lines" in raised.value.advice
+    assert read(b"", {"skip_lines": 5}) == []
+
+
+@pytest.mark.parametrize("data", [b"#" + b"x" * 2000, b"\n" * 2000, b"x" * 2000])
+def test_what_precedes_the_header_is_bounded(data: bytes) -> None:
+    dialect = SourceDialect(comment="#", skip_blank_lines=True)
+    form = CsvFormat("none", Reading(skip_lines=1), dialect)
+    with pytest.raises(ObjectError, match="is this the header"):
+        form.first(stored(data), lambda chunk: True, max_record_bytes=1000)
