@@ -64,9 +64,11 @@ FILES: dict[str, tuple[bytes, dict[str, Any], list[tuple[str | None, ...]]]] = {
     "inches": (
         b'id,name\n1,5" pipe\n2,bob\n', {"bare_quotes": True}, [("1", '5" pipe'), CLEAN[1]]),
     "bare and true quotes": (
-        b'id,name\n1,a "b" c\n2,"x, y"\n', {"bare_quotes": True}, [("1", 'a "b" c'), ("2", "x, y")]),
+        b'id,name\n1,a "b" c\n2,"x, y"\n', {"bare_quotes": True},
+        [("1", 'a "b" c'), ("2", "x, y")]),
     "no quotes at all": (
-        b'id\tname\n1\t"ann\n2\tbob\n', {"delimiter": "\t", "quote": ""}, [("1", '"ann'), CLEAN[1]]),
+        b'id\tname\n1\t"ann\n2\tbob\n', {"delimiter": "\t", "quote": ""},
+        [("1", '"ann'), CLEAN[1]]),
     "old Excel": (b"id,name\r1,ann\r2,bob\r", {"record_delimiter": "cr"}, CLEAN),
     "old Excel with a line break": (
         b'id,name\r1,"a\nb"\r2,bob', {"record_delimiter": "cr"}, [("1", "a\nb"), CLEAN[1]]),
@@ -164,3 +166,25 @@ def test_what_precedes_the_header_is_bounded(data: bytes) -> None:
     form = CsvFormat("none", Reading(skip_lines=1), dialect)
     with pytest.raises(ObjectError, match="is this the header"):
         form.first(stored(data), lambda chunk: True, max_record_bytes=1000)
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "error"),
+    [
+        (b'id,name\n1,"a\\tb"\n', {"escape": "\\"},
+         "column 2 has an escape before what needs none"),
+        (b'id,name\n1,"a""b"\n', {"escape": "\\"}, "column 2 has text behind its closing quote"),
+        (b"id||name\n1||a\x1fb\n", {"delimiter": "||"},
+         "column 2 has the byte 0x1f, which stands for the delimiter"),
+        (b'id,name\n1,"a\nb"\n', {"comment": "#"},
+         "column 2 has a quoted field that is not closed"),
+        (b'id,name\n1,"a"b\n', {"bare_quotes": True},
+         "column 2 has text behind its closing quote"),
+        (b"id,name\r1,a\nb\r", {"record_delimiter": "cr"},
+         "column 2 has a carriage return outside"),
+    ],
+)  # fmt: skip
+def test_what_is_not_exact_is_an_error(data: bytes, options: dict[str, Any], error: str) -> None:
+    with pytest.raises(ObjectError, match=error) as raised:
+        read(data, options)
+    assert raised.value.line == 2

@@ -192,7 +192,7 @@ class CsvDecoder(TextDecoder):
         ]
         if not all(fits):
             if ragged is None:
-                raise ValueError("records have other numbers of fields")
+                raise ValueError  # as pyarrow does
             ragged += (row for row, does_fit in zip(rows, fits, strict=True) if not does_fit)
         if any(fits):
             columns = self._with_fitted(columns, rows, [*compress(rows, fits)], layout, types)
@@ -292,7 +292,7 @@ class CsvDecoder(TextDecoder):
             elif len(fields) < layout.width:
                 options = ["missing_columns: null"]
             elif len(fields) > layout.width:
-                options = ["extra_columns: ignore", "skip_lines, if no header was read yet"]
+                options = ["extra_columns: ignore", "skip_lines"]
             else:  # pyarrow's reader and ours disagree
                 error = "the record could not be read"
         return name, error, f"; or set {', or '.join(options)}" if options else ""

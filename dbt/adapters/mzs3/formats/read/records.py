@@ -126,9 +126,7 @@ def _escaped_field(
             return b"".join(parts), start
         after = next((each for each in escapable if data.startswith(each, start)), None)
         if after is None:
-            raise MalformedRecord(
-                number, "has an escape inside quotes before an ordinary character"
-            )
+            raise MalformedRecord(number, "has an escape before what needs none")
         parts.append(after)
         start += len(after)
     raise MalformedRecord(number, "has a quoted field that is not closed")
