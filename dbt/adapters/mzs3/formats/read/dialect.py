@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.options.option import option
@@ -79,21 +78,22 @@ class SourceDialect(CsvDialect):
         }
         return problems + [problem for problem, is_there in unclear.items() if is_there]
 
-    @cached_property
+    @property
     def _marks(self) -> tuple[bytes, bytes, bytes]:
         return self.delimiter.encode(), self.quote.encode(), self.escape.encode()
 
-    @cached_property
+    @property
     def canonical_dialect(self) -> SourceDialect:
         """The dialect of canonical text."""
         delimiter = self.delimiter if len(self.delimiter) == 1 else SEPARATOR.decode()
         return replace(self, delimiter=delimiter, escape=self.quote, trim_space=False)
 
-    @cached_property
+    @property
     def is_canonical(self) -> bool:
         """Whether all text is canonical as it is, and is PostgreSQL's."""
-        strict = CsvDialect(self.delimiter, self.quote, self.quote, self.null)
-        return self == SourceDialect(**vars(strict)) and len(self.delimiter) == 1
+        strict = not (self.bare_quotes or self.trim_space or self.skip_blank_lines or self.comment)
+        usual = len(self.delimiter) == 1 and self.record_delimiter == LF
+        return strict and usual and self.escape == self.quote
 
     @property
     def lines_are_records(self) -> bool:
@@ -161,7 +161,7 @@ class SourceDialect(CsvDialect):
             outside = self._around_fields.sub(b"", outside)
         return self.left_out.sub(b"", outside) if self.skip_blank_lines else outside
 
-    @cached_property
+    @property
     def _around_fields(self) -> re.Pattern[bytes]:
         # A run of blanks is tried only at its start, so that the time is linear.
         delimiter = re.escape(self.canonical_dialect.delimiter.encode())
@@ -179,7 +179,7 @@ class SourceDialect(CsvDialect):
         """The pattern of what is left out around fields and quotes; empty if nothing is."""
         return self._blank + b"*" if self.trim_space else b""
 
-    @cached_property
+    @property
     def left_out(self) -> re.Pattern[bytes]:
         """A line that is left out, with its end."""
         kinds = [rb"%b[^\n]*" % re.escape(self.comment.encode())] if self.comment else []
@@ -189,7 +189,7 @@ class SourceDialect(CsvDialect):
         line = rb"^(?!\Z)(?:%b)(?:%b|\Z)" % (b"|".join(kinds or [b"(?!)"]), self.line_end)
         return re.compile(line, re.MULTILINE)
 
-    @cached_property
+    @property
     def records(self) -> re.Pattern[bytes]:
         """Matches one record after another, and lines that are left out, all of the data.
 

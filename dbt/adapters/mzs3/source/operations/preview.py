@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, SourceError
-from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.formats.read.columns import Column, name_problems
 from dbt.adapters.mzs3.formats.read.convert import convert
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import (
     CSV,
     JSONL,
@@ -60,7 +60,7 @@ _MOST_IN_CELL, _MOST_IN_LINE = 32, 160
 # A number with more digits after the point is rather a measurement than an amount.
 _MOST_SCALE = 6
 # Each line is a record with one field: hardly any text has this character.
-_LINES = CsvDialect(delimiter="\x01", quote="", escape="", null="\x01")
+_LINES = SourceDialect(delimiter="\x01", quote="", escape="", null="\x01")
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _options(definition: SourceDefinition) -> str:
     options = {
         key: value
         for key, value in as_config(definition).items()
-        if (OPTIONS[key].owner in (CsvDialect, Reading) or key in _OTHER_OPTIONS)
+        if (OPTIONS[key].owner in (SourceDialect, Reading) or key in _OTHER_OPTIONS)
         and definition.format in (OPTIONS[key].formats or (definition.format,))
         and value is not None
     }

@@ -12,9 +12,11 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.columns import Column
-from dbt.adapters.mzs3.formats.read.format import EXACT
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
+from dbt.adapters.mzs3.formats.read.format import EXACT, Reading
 from dbt.adapters.mzs3.ledger.compaction import has_commits
 from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.options.option import options_of
 from dbt.adapters.mzs3.source.discovery import queue_name
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.pinning import purify_now
@@ -71,11 +73,17 @@ def purified_sql(shown: ShownDefinition) -> str:
     table = definition.name.partition(".")[2]
     head = " ".join(part for part in (sql_name(table), purified.aliases_sql()) if part)
     match = definition.reading.header_match
-    options = f" WITH (header_match = {_sql_text(match)})"
+    options = {} if match == EXACT or purified.header is None else {"header_match": match}
+    options |= {
+        key: value
+        for key, one in {**options_of(Reading), **options_of(SourceDialect)}.items()
+        if (value := purified.options.get(key, one.default)) != one.default
+    }
+    given = ", ".join(f"{key} = {_sql_value(value)}" for key, value in options.items())
     return (
         f"CREATE SOURCE {head} FROM S3 DISCOVER OBJECTS MATCHING {_sql_text(pattern)} "
         f"USING {', '.join(ways)} {purified.format_sql()}"
-        f"{'' if match == EXACT or purified.header is None else options};"
+        f"{f' WITH ({given})' if given else ''};"
     )
 
 
@@ -120,6 +128,10 @@ def yaml_text(value: Any) -> str:
     if isinstance(value, Sequence):
         return f"[{', '.join(yaml_text(each) for each in value)}]"
     return json.dumps(value)
+
+
+def _sql_value(value: Any) -> str:
+    return _sql_text(value) if isinstance(value, str) else str(value).upper()
 
 
 def _sql_text(text: str) -> str:
