@@ -196,7 +196,7 @@ def test_a_header_that_differs_in_one_object(s3):
         "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 0: header is id,amount,x "
         "but the source's header is id,amount: first difference at column 3, 'x' instead of "
         "nothing. Correct the object or remove it, or narrow `pattern` so that it is left out, "
-        "then run again"
+        "then run again; or set skip_lines, if other lines precede the header"
     )
 
 
@@ -234,7 +234,7 @@ def test_a_malformed_header(s3):
 def test_a_ragged_row(s3):
     assert failure(s3, b'id,amount\n1,"a\nb"\n5,6,7\n8,9\n') == (
         "lake.orders: object s3://acme-raw/orders/2.csv, line 4, byte 18: expected 2 columns, "
-        f"got 3. {FIX}"
+        f"got 3. {FIX}; or set extra_columns: ignore, or skip_lines"
     )
 
 

@@ -69,7 +69,7 @@ def test_columns_rows_and_errors_are_shown(s3):
         "    - object s3://acme-raw/orders/2.csv, line 1, byte 0: header is id;amount;note but "
         "the source's header is id,amount,note: first difference at column 1, 'id;amount;note' "
         "instead of 'id'. Correct the object or remove it, or narrow `pattern` so that it is left "
-        "out, then run again",
+        "out, then run again; or set skip_lines, if other lines precede the header",
     ]
 
 
@@ -94,7 +94,7 @@ def test_the_options_in_force_are_those_of_the_format():
     shown = yaml.safe_load(module._options(run.definition))
     assert shown == {"options": {
         "format": "jsonl", "header": True, "header_match": "subset", "on_header_mismatch": "fail",
-        "on_bad_row": "fail", "compression": "by_suffix",
+        "missing_columns": "fail", "on_bad_row": "fail", "compression": "by_suffix",
     }}  # fmt: skip
 
 

@@ -163,10 +163,11 @@ class SourceDialect(CsvDialect):
 
     @property
     def _around_fields(self) -> re.Pattern[bytes]:
-        # A run of blanks is tried only at its start, so that the time is linear.
+        # A run of blanks is tried only at its start, so that the time is linear. Blanks after a
+        # carriage return stay: without them, it would seem to be part of a line's end.
         delimiter = re.escape(self.canonical_dialect.delimiter.encode())
         blank = self._blank
-        pattern = rb"(?<!%b)%b+(?=%b|%b|\Z)|(?<=%b)%b+|^%b+"
+        pattern = rb"(?<!%b|\r)%b+(?=%b|%b|\Z)|(?<=%b)%b+|^%b+"
         marks = (blank, blank, delimiter, self.line_end, delimiter, blank, blank)
         return re.compile(pattern % marks, re.MULTILINE)
 
