@@ -26,7 +26,7 @@ FORMAT_TESTS := tests/functional/table_formats \
   first_runs.py)
 
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores \
-  test-formats test-oldest lint docs bench bench-all bench-peers clean
+  test-formats test-oldest test-mutants lint docs bench bench-all bench-peers clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -92,6 +92,9 @@ test-oldest: .venv-oldest/.test .venv-oldest/.workers ## The tests of make test 
 test-oldest: BIN := .venv-oldest/bin
 test-oldest: # whose own warnings are of things that later ones no longer do
 	@$(WITH_JAVA) && $(BIN)/python -m $(QUICK) -W default
+
+test-mutants: .venv/.test ## Slips, each planted in a copy of the package: one test has to notice it
+	@$(BIN)/python scripts/mutants.py --seed $(or $(SEED),1)
 
 lint: .venv/.test ## Style and types
 	$(BIN)/ruff check .

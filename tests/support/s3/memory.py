@@ -15,13 +15,23 @@ from botocore.exceptions import ClientError
 
 from dbt.adapters.mzs3.upload.pending import PendingFile, multipart_etag
 
+_STATUS = {
+    "AccessDenied": 403,
+    "ConditionalRequestConflict": 409,
+    "InternalError": 500,
+    "NoSuchKey": 404,
+    "NoSuchUpload": 404,
+    "NotImplemented": 501,
+    "PreconditionFailed": 412,
+    "SlowDown": 503,
+}
+
 
 def failure(code: str, action: str = "Action") -> ClientError:
-    """S3's answer: the server's fault for `InternalError` and `SlowDown`, else the client's."""
-    status = {"InternalError": 500, "SlowDown": 503, "NotImplemented": 501}.get(code, 400)
+    """S3's answer, with the status that S3 gives it."""
     answer: Any = {
         "Error": {"Code": code, "Message": "No."},
-        "ResponseMetadata": {"HTTPStatusCode": status},
+        "ResponseMetadata": {"HTTPStatusCode": _STATUS.get(code, 400)},
     }
     return ClientError(answer, action)
 

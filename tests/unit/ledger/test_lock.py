@@ -190,6 +190,64 @@ def test_who_gives_up_waiting_leaves_the_lock_to_its_holder():
     assert not lock._thread.locked()
 
 
+class Renewed(OneLock):
+    """Its holder renews the lease between any two looks of others."""
+
+    def __init__(self):
+        super().__init__()
+        self.renewals = itertools.count()
+
+    def last_renewal(self, token):
+        return str(next(self.renewals))
+
+
+def test_a_lease_that_is_renewed_is_not_taken_over():
+    table = Renewed()
+    lock = taking_over(table)
+    lock._wait_s = 5 * LEASE_S
+    with pytest.raises(SourceError, match="is ingesting this source and has not finished"):
+        lock.__enter__()
+    assert table.has.token == "another"
+
+
+def test_two_that_take_over_at_once_do_not_both_have_the_lock(monkeypatch):
+    """The other one drops the lock that this one has just put in the place of the dead one."""
+    table, other = OneLock(), Holder("other", Owner("there", "", 8, "", "etl-2"))
+    lock = taking_over(table)
+
+    class TakenMeanwhile(Cancellation):
+        def wait(self, _):
+            if table.has == lock.holder:
+                table.drop()
+                table.create(other)
+
+    lock._cancellation = TakenMeanwhile("lake.orders")
+    ticks = iter([0.0, 0.0, 0.0, LEASE_S, LEASE_S, *[9_999.0] * 9])
+    lock._clock = lambda: next(ticks)
+    with pytest.raises(SourceError, match="process 8 on host etl-2 is ingesting this source"):
+        lock.__enter__()
+    assert table.has == other
+
+
+def test_a_lock_that_has_another_holder_by_now_is_not_dropped_as_the_dead_ones():
+    table = OneLock()
+    table.create(Holder("next", ELSEWHERE))
+    table.drop_if_held_by("dead")
+    assert table.has.token == "next"
+    table.drop_if_held_by("next")
+    assert table.has is None
+
+
+def test_a_run_that_has_lost_its_lock_leaves_it_to_the_next_holder():
+    table = OneLock()
+    lock = SourceLock(None, RELATIONS, "lake.orders")
+    lock.table = table
+    with lock:
+        table.drop()
+        table.create(Holder("next", ELSEWHERE))
+    assert table.has.token == "next"
+
+
 def test_the_error_of_a_run_is_told_though_its_lock_cannot_be_taken_away():
     table = OneLock(FAILS_AT_ITS_OWN)
     with pytest.raises(SourceError, match="cancelled"):

@@ -252,8 +252,11 @@ def test_a_refusal_names_the_permissions(s3: Store) -> None:
 
 
 @pytest.mark.parametrize("mode", ["overwrite", "resume"])
-def test_no_run_replaces_or_resumes_on_a_store_that_heeds_none(mode: OnExisting) -> None:
-    s3 = Store()
+@pytest.mark.parametrize("heeded", [(), ("PUT IfNoneMatch",), ("PUT IfMatch",)])
+def test_no_run_replaces_or_resumes_on_a_store_that_lacks_a_condition(
+    mode: OnExisting, heeded: tuple[str, ...]
+) -> None:
+    s3 = Store(*heeded)
     with pytest.raises(LocationError, match=f"on_existing: {mode} needs a store that does"):
         prepared(s3, mode)
     assert s3.objects == {}

@@ -82,8 +82,11 @@ def test_tags_have_an_md5_too(store: S3Store, asked: Requests) -> None:
 
 def test_more_than_a_thousand_are_several_requests(store: S3Store, asked: Requests) -> None:
     prefix = Prefix(store, S3Location(BUCKET, ""))
+    put(store, "key 0", "key 999", "key 1000", "key 1999", "key 2000", "key 2499", "kept")
+    asked.seen.clear()
     assert delete_all(prefix, (f"key {n}" for n in range(2500))) == []
     assert asked.seen == ["DeleteObjects"] * 3
+    assert keys_in(store) == ["kept"]
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,26 @@ def test_a_completion_that_is_answered_tells_how_the_store_makes_etags(
     assert known.follow_formula == (answered == FORMULA)
 
 
+def test_an_answer_without_an_etag_proves_nothing(
+    s3: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the store has completed is not known: nobody may go on without asking."""
+    commit, files = export(s3, "a")
+    complete_upload = Store.complete_multipart_upload
+
+    def answer(store: Store, **given: Any) -> dict[str, str]:
+        found = complete_upload(store, **given)
+        return {} if given["Key"] == files[0].key else found
+
+    monkeypatch.setattr(Store, "complete_multipart_upload", answer)
+    with commit:
+        commit.claim()
+        commit.complete()
+        assert not commit._effects.has_completed_all
+        assert {*commit._effects.known.by_key} == {file.key for file in files[1:]}
+        commit.finish()
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_name_that_is_said_to_be_taken_by_nothing_is_free(
     s3: Store, completed: Completed, times: int
@@ -232,6 +252,13 @@ def test_an_upload_that_a_conflict_has_removed_is_gone(s3: Store, completed: Com
     s3.answers = ["ConditionalRequestConflict"]
     s3.uploads.clear()
     assert completed(file) is None
+
+
+def test_an_upload_that_is_gone_is_not_asked_for_again(s3: Store, completed: Completed) -> None:
+    file = s3.opened(KEY)
+    s3.uploads.clear()
+    assert completed(file) is None
+    assert s3.conditions == [{"IfNoneMatch": "*"}]
 
 
 @pytest.mark.parametrize("size", [10, 11])

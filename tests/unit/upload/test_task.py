@@ -318,13 +318,16 @@ def test_an_upload_with_other_properties_is_not_continued(s3: FakeS3, now: dict[
     assert report["upload_id"] == "old id"
 
 
-def test_an_upload_of_some_parts_tells_what_it_was_opened_with(s3: FakeS3) -> None:
+@pytest.mark.parametrize(("rows", "count"), [(7, 4), (4, 2)])
+def test_an_upload_of_some_parts_tells_what_it_was_opened_with(
+    s3: FakeS3, rows: int, count: int
+) -> None:
     settings = spec(part_size=8, resumable=True, properties={"ACL": "private"})
-    [report] = run(settings, batch([0] * 7, ["abc"] * 7))
+    [report] = run(settings, batch([0] * rows, ["abc"] * rows))
     [parts] = s3.uploads.values()
-    assert sorted(parts) == [1, 2, 3, 4, NOTE_PART]
+    assert sorted(parts) == [*range(1, count + 1), NOTE_PART]
     assert parts[NOTE_PART] == note_of({"ContentType": CSV, "ACL": "private"})
-    assert report["etags"] == ["etag 1", "etag 2", "etag 3", "etag 4"]
+    assert report["etags"] == [f"etag {number}" for number in range(1, count + 1)]
 
 
 def test_a_dry_run_reports_the_same_and_sends_nothing(s3: FakeS3) -> None:

@@ -10,7 +10,7 @@ from support.export.overwriting import holding, overwrite
 from support.s3.memory import MemoryS3, failure
 from urllib3.exceptions import SSLError
 
-from dbt.adapters.mzs3.errors import LocationError
+from dbt.adapters.mzs3.errors import CopyError, LocationError
 from dbt.adapters.mzs3.export.commit.failures import (
     CommitError,
     StaleFilesError,
@@ -20,6 +20,7 @@ from dbt.adapters.mzs3.export.commit.preflight import Recovered, recover
 from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.store import prefix as objects_prefix
 from dbt.adapters.mzs3.store.failures import StoreError
+from dbt.adapters.mzs3.upload import pending
 
 
 @pytest.mark.parametrize("key", ["x/_manifest.json", "x/_committing.json"])
@@ -144,6 +145,24 @@ def test_a_completion_that_is_refused_each_time_does_not_keep_the_location(s3: M
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects_prefix, "_PAUSE_S", 0.0)
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_a_recovery_aborts_no_upload_whose_completion_may_be_under_way(
+    s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "_PAUSES_S", ())
+    commit, files = export(s3, "a")
+    commit.claim()
+
+    def in_conflict(action: str, key: str) -> None:
+        if action == "CompleteMultipartUpload":
+            raise failure("ConditionalRequestConflict", action)
+
+    s3.before = in_conflict
+    with pytest.raises(CopyError, match="another request for the same name is under way"):
+        recover(prefix(s3), has_conditional_deletes=True)
+    assert {*s3.uploads} == {file.upload_id for file in files}
 
 
 @pytest.mark.usefixtures("no_pause")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -173,6 +175,28 @@ def test_numbers_of_a_commit_that_went_back_outlive_an_export_without_files(s3: 
     assert recover(prefix(s3), has_conditional_deletes=True).used == UsedNames(next_number=3)
 
 
+def test_numbers_of_a_commit_that_went_back_are_not_used_again(s3: MemoryS3) -> None:
+    holding(s3, OLD)
+    closed = CommitIntent("closed", "b", "b", used=UsedNames(next_number=7))
+    s3.objects["x/_committing.json"] = closed.to_json()
+    assert prepared(s3, "overwrite").first_number == 7
+
+
+def test_a_recovery_that_another_run_overtakes_goes_by_what_that_one_has_left(
+    s3: MemoryS3,
+) -> None:
+    overwrite(s3, holding(s3, OLD), NEW).claim()
+    closed = CommitIntent("closed", "b", "b", used=UsedNames(next_number=7))
+
+    def another_run(action: str, key: str) -> None:
+        if (action, key) == ("PutObject", "x/_committing.json"):
+            s3.before = lambda action, key: None
+            s3.objects["x/_committing.json"] = closed.to_json()
+
+    s3.before = another_run
+    assert recover(prefix(s3), has_conditional_deletes=True).used == closed.used
+
+
 def test_a_run_that_comes_back_late_changes_nothing(s3: MemoryS3) -> None:
     """It was taken for dead before its manifest; another run finished it, and wrote its own."""
     slow = overwrite(s3, holding(s3, OLD), NEW)
@@ -225,6 +249,29 @@ def test_a_claim_that_was_copied_from_elsewhere_is_refused(s3: MemoryS3) -> None
     assert seen(s3) == list(OLD)
 
 
+@pytest.mark.parametrize(
+    "misplace",
+    [
+        lambda claim: claim["files"][1].update(key="y/part-0001-0002.csv"),
+        lambda claim: claim["stale"].append("xy/part-0000-0001.csv"),
+        lambda claim: claim["manifest"]["entries"][1].update(url="s3://b/y/part-0001-0002.csv"),
+    ],
+    ids=["a file", "a file to be removed", "a file of the manifest"],
+)
+def test_a_claim_that_names_one_file_elsewhere_is_refused(
+    s3: MemoryS3, misplace: Callable[[Any], object]
+) -> None:
+    overwrite(s3, holding(s3, OLD), NEW).claim()
+    s3.objects["y/part-0001-0002.csv"] = s3.objects["xy/part-0000-0001.csv"] = b"of others"
+    claim = json.loads(s3.objects["x/_committing.json"])
+    misplace(claim)
+    s3.objects["x/_committing.json"] = json.dumps(claim).encode()
+    before = dict(s3.objects)
+    with pytest.raises(CopyError, match="it names files elsewhere"):
+        recover(prefix(s3), has_conditional_deletes=True)
+    assert s3.objects == before
+
+
 def partitioned(name: str, folder: str) -> PendingFile:
     return PendingFile(0, 1, f"x/{folder}{name}", "id", ("etag",), 1, 1, "sum", folder)
 
@@ -259,12 +306,13 @@ def test_new_files_never_have_the_names_of_old_ones(s3: MemoryS3) -> None:
         plan_replacement(existing, files, keeps_partitions=False)
 
 
-def test_objects_that_no_manifest_names_are_not_touched(s3: MemoryS3) -> None:
+@pytest.mark.parametrize("name", ["mine.csv", "_old/mine.csv", "d=1/.x/mine.csv"])
+def test_objects_that_no_manifest_names_are_not_touched(s3: MemoryS3, name: str) -> None:
     existing = holding(s3, OLD)
     s3.objects["x/_SUCCESS"] = s3.objects["x/d=1/.hidden"] = b""
     require_ours(prefix(s3), existing)
-    s3.objects["x/mine.csv"] = b""
-    with pytest.raises(LocationError, match=r"s3://b/x/mine.csv\. An overwrite replaces only"):
+    s3.objects[f"x/{name}"] = b""
+    with pytest.raises(LocationError, match=rf"s3://b/x/{name}\. An overwrite replaces only"):
         require_ours(prefix(s3), existing)
 
 
@@ -275,6 +323,9 @@ def test_objects_that_no_manifest_names_are_not_touched(s3: MemoryS3) -> None:
         b"{}",
         b'{"entries": [], "author": {"name": "other"}}',
         b'{"entries": [{"url": "s3://b/y/a.csv"}], "author": {"name": "dbt-mzs3"}}',
+        b'{"entries": [{"url": "s3://b/xy/a.csv"}], "author": {"name": "dbt-mzs3"}}',
+        b'{"entries": [{"url": "s3://b/x/a.csv"}, {"url": "s3://b/y/a.csv"}], "author": '
+        b'{"name": "dbt-mzs3"}}',
     ],
 )
 def test_a_manifest_of_others_is_refused(s3: MemoryS3, content: bytes) -> None:

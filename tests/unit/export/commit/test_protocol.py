@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from support.export.committing import (
     EXPORT,
     FILES,
@@ -240,6 +243,22 @@ def test_a_live_commit_survives_being_finished_by_another_run(s3: MemoryS3) -> N
     assert sorted(s3.objects) == EXPORT
 
 
+def test_a_run_of_which_a_later_export_keeps_a_file_has_been_visible(s3: MemoryS3) -> None:
+    """Another run has finished it, and a third one has replaced the rest of its files."""
+    commit, files = export(s3, "a")
+
+    def others() -> None:
+        recover(prefix(s3), has_conditional_deletes=True)
+        manifest = json.loads(s3.objects["x/_manifest.json"])
+        kept = {"url": "s3://b/x/part-0000-0007.csv", "meta": {"run_id": "c"}}
+        manifest |= {"run_id": "c", "entries": [manifest["entries"][0], kept]}
+        s3.objects["x/_manifest.json"] = json.dumps(manifest).encode()
+
+    once(s3, "PutObject", "x/_manifest.json", others)
+    run(commit)
+    assert files[0].key in s3.objects
+
+
 def test_a_commit_that_died_is_finished(s3: MemoryS3) -> None:
     commit, _ = export(s3, "a")
     commit.claim()
@@ -261,6 +280,24 @@ def test_a_commit_that_can_not_be_finished_is_taken_back(s3: MemoryS3, turned_ba
         s3.abort_multipart_upload(Key=FILES[1], UploadId=f"a {FILES[1]}")
     assert recover(prefix(s3), has_conditional_deletes=True).finished is None
     assert set(s3.objects) <= {"x/_committing.json"}
+    assert not s3.uploads
+
+
+def test_what_a_slow_run_completes_while_it_is_rolled_back_does_not_stay(s3: MemoryS3) -> None:
+    """Its upload is aborted before anything is removed: so the request comes too late."""
+    commit, files = export(s3, "a")
+    commit.claim()
+    first, last = ({"Key": file.key, "UploadId": file.upload_id} for file in (files[0], files[2]))
+    s3.complete_multipart_upload(**first)
+    decide_back(s3)
+
+    def complete_late() -> None:
+        with contextlib.suppress(ClientError):
+            s3.complete_multipart_upload(**last)
+
+    once(s3, "DeleteObject", files[0].key, complete_late)
+    recover(prefix(s3), has_conditional_deletes=True)
+    assert [*s3.objects] == ["x/_committing.json"]  # which is closed
     assert not s3.uploads
 
 

@@ -55,7 +55,12 @@ def test_uploads_are_kept_as_long_as_is_asked_for(prefix: Prefix) -> None:
     assert abort_killed(prefix, 194 * HOUR_MS) == (0, [])
 
 
-def test_a_run_that_may_still_write_keeps_its_uploads(prefix: Prefix) -> None:
+@pytest.mark.parametrize("hours", [0, 1, 160])
+def test_a_run_that_may_still_write_keeps_its_uploads(
+    prefix: Prefix, hours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = Prefix.now
+    monkeypatch.setattr(Prefix, "now", lambda prefix: now(prefix) + hours * HOUR_MS)
     assert abort_killed(prefix, 0) == (0, [])
     assert left(prefix) == list(KEYS)
 

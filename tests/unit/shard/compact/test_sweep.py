@@ -10,6 +10,7 @@ from support.s3.opened import prefix_of
 from support.shard.states import batch, column
 
 from dbt.adapters.mzs3.errors import ShardError
+from dbt.adapters.mzs3.shard import compact
 from dbt.adapters.mzs3.shard.compact import sweep
 from dbt.adapters.mzs3.shard.state.state import BatchFile, new_shard
 from dbt.adapters.mzs3.shard.state.store import LostRaceError, StateStore
@@ -86,6 +87,21 @@ def test_a_run_that_began_before_can_not_name_what_goes(prefix: Prefix, store: S
     sweep(store, 0)
     with pytest.raises(LostRaceError):
         store.write(read, read.state.appended(batch(20, 30, "batches/crashed")))
+
+
+def test_a_run_that_commits_while_files_go_can_not_name_them(
+    prefix: Prefix, store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, delete_many = store.read(), compact.delete_many
+    assert read is not None
+
+    def commit_first(*given: Any) -> Any:
+        with pytest.raises(LostRaceError):
+            store.write(read, read.state.appended(batch(20, 30, "batches/crashed")))
+        return delete_many(*given)
+
+    monkeypatch.setattr(compact, "delete_many", commit_first)
+    assert len(sweep(store, 0)[1]) == 2
 
 
 def test_what_was_named_meanwhile_stays(

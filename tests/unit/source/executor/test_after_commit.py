@@ -221,6 +221,24 @@ def test_what_is_overwritten_at_the_last_moment_is_left_alone(
     assert keys(s3, "lake") == ["in/a.csv"]
 
 
+def test_what_is_overwritten_before_it_is_copied_is_not_moved(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, etag = put(s3, "in/a.csv")
+
+    def overwrite(model: Any, params: Any, **_: Any) -> None:
+        """Then compares as S3 does, and moto doesn't."""
+        now = put(s3, "in/a.csv", b"id\n2\n")[1]
+        if params["headers"].get("x-amz-copy-source-if-match", now).strip('"') != now:
+            refusal: Any = {"Error": {"Code": "PreconditionFailed", "Message": "No."}}
+            raise ClientError(refusal, model.name)
+
+    before(monkeypatch, "CopyObject", overwrite)
+    says = f"it was overwritten after it was ingested: its ETag was {etag}"
+    assert act(MOVE, (uri, etag)) == [("left", says)]
+    assert (keys(s3, "lake"), keys(s3, "attic")) == (["in/a.csv"], [])
+
+
 def test_what_is_gone_is_done_with(s3: Any) -> None:
     for spec in (TAG, MOVE, DELETE):
         assert act(spec, ("s3://lake/in/a.csv", "0")) == [("gone", None)]

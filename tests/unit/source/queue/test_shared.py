@@ -125,6 +125,19 @@ def test_messages_of_its_own_that_come_again_count_where_they_end_a_run(
     ]
 
 
+def test_a_message_that_came_again_is_deleted_by_its_last_receipt(post: Post) -> None:
+    post.put("a.csv")
+    body = message(record("orders/a.csv"))
+    received = [[("id", "first", body)], [("id", "second", body)], []]
+    deleted: list[str] = []
+    with post.open() as inbox:
+        inbox._queue.receive = lambda **_: received.pop(0)
+        inbox._queue.delete = lambda handles: deleted.extend(handles) or []
+        inbox.receive()
+        inbox.acknowledge()
+    assert deleted == ["second"]
+
+
 def test_a_message_that_comes_again_and_again_ends_a_run_too(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
