@@ -45,9 +45,10 @@ test: .venv/.test ## Style, types and the tests that show most: some minutes
 	  echo "make test took $$(( $$(date +%s) - began )) s"
 
 # Processes with a Spark each, for which they wait half the time; a file's tests stay together.
-# Spark generates no code for queries, which takes longer than it saves; in the rest it does.
+# Spark generates no code for queries and keeps its catalog in memory, which small queries gain
+# from; in the rest it does neither.
 QUICK := pytest -n 3 --dist loadfile -m "not slow and not light and not long and not cluster"
-quick coverage test-oldest: export MZS3_INTERPRETED := 1
+quick coverage test-oldest: export MZS3_LIGHT_SPARK := 1
 quick: .venv/.test .venv/.workers
 	@$(WITH_JAVA) && $(BIN)/python -m $(QUICK)
 
@@ -62,6 +63,8 @@ test-rest: .venv/.test ## The tests that `make test` leaves out, but for the lon
 	@$(MAKE) --no-print-directory -j 3 order-1 order-2 order-3
 
 # The unit tests in another order for each seed, in one process: so a seed repeats what it has shown.
+# What they leave behind does not depend on the examples of properties, so that a few are enough.
+order-%: export MZS3_FEW_EXAMPLES := 1
 order-%: .venv/.test
 	@$(BIN)/python -m pytest -q -m "not long" -p randomly --randomly-seed=$* tests/unit
 

@@ -39,8 +39,8 @@ os.environ["SPARK_SUBMIT_OPTS"] = (
 )
 
 # What a small query costs is mostly Hive's metastore and code that is generated for it. Without
-# that code tests take a sixth less; without either, many small queries take a third less, which is
-# not for tests that start dbt.
+# that code tests take a sixth less; without either, many small queries take a third less. The slow
+# tests have both.
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

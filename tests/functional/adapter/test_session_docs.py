@@ -11,6 +11,7 @@ INCREMENTAL = (
 TABLE = "{{ config(materialized='table') }} select id from range(5)"
 
 
+@pytest.mark.slow  # of a table that Hive keeps
 class TestDocsAfterAnIncrementalRun:
     @pytest.fixture(scope="class")
     def models(self):

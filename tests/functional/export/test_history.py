@@ -152,6 +152,7 @@ def append_to(history: History, model: str) -> None:
     history.append(run)
 
 
+@pytest.mark.slow  # of a table that Hive keeps
 def test_runs_that_append_at_once_lose_no_row(
     spark: Any, spark_parameters: dict[str, str]
 ) -> None:

@@ -137,6 +137,7 @@ def test_a_task_may_make_several_files(
     assert sorted(row["id"] for row in spark.table(table).collect()) == [*range(50)]
 
 
+@pytest.mark.slow  # of a table that Hive keeps
 def test_a_partition_in_another_folder_is_read_and_dropped(spark: Any, table: str) -> None:
     folder = f"{location_of(spark, table)}/mz_epoch=1"
     spark.range(3).write.parquet(folder)

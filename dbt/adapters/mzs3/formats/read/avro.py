@@ -7,7 +7,7 @@ import io
 import json
 import zlib
 from bz2 import BZ2Decompressor
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -30,6 +30,11 @@ from dbt.adapters.mzs3.formats.read.typed import (
     unreadable_file,
 )
 from dbt.adapters.mzs3.types.table import MAX_DIGITS
+
+try:
+    import lzma
+except ImportError:  # Python may have been built without it
+    lzma = None  # type: ignore[assignment]
 
 # A batch ends at whichever of these comes first.
 BATCH_RECORDS = 4096
@@ -415,17 +420,19 @@ def _unsnap(raw: bytes) -> bytes:
 
 
 _NOT_WHOLE = "a block that does not decompress as a whole"
-_DAMAGED: tuple[type[Exception], ...] = (EOFError, OSError)
-_CODECS: dict[str, Callable[[bytes], bytes]] = {
+_DAMAGED = (EOFError, OSError, *([lzma.LZMAError] if lzma else []))
+
+
+def _xz_reader(raw: io.BytesIO) -> ReadBytes:
+    new = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _MAX_XZ_BYTES)
+    return streams_reader(new, raw.read)
+
+
+_CODECS: Mapping[str, Callable[[bytes], bytes]] = {
     "null": lambda raw: raw,
     "deflate": _inflate,
     "snappy": _unsnap,
     "zstandard": partial(_unstream, lambda raw: pa.CompressedInputStream(raw, "zstd").read),
     "bzip2": partial(_unstream, lambda raw: streams_reader(BZ2Decompressor, raw.read)),
+    **({"xz": partial(_unstream, _xz_reader)} if lzma else {}),
 }
-with contextlib.suppress(ImportError):  # Python may have been built without it
-    from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
-
-    _DAMAGED += (LZMAError,)
-    _new_xz = partial(LZMADecompressor, FORMAT_XZ, _MAX_XZ_BYTES)
-    _CODECS["xz"] = partial(_unstream, lambda raw: streams_reader(_new_xz, raw.read))
