@@ -12,7 +12,7 @@ import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from itertools import pairwise
 from pathlib import Path
@@ -92,8 +92,9 @@ def updated(page: Path) -> str:
 
 
 def _texts_below(options: type) -> dict[str, str]:
-    """The text below each field of a class."""
-    found = {}
+    """The text below each field of a class, and of what it inherits from."""
+    base = options.__base__
+    found = _texts_below(base) if base and is_dataclass(base) else {}
     [body] = ast.parse(textwrap.dedent(inspect.getsource(options))).body
     assert isinstance(body, ast.ClassDef)
     for field, below in pairwise(body.body):

@@ -125,7 +125,15 @@ def test_without_a_header_columns_are_counted_or_declared():
          "external: comment must be a single one-byte character, and no quote, delimiter or "
          "blank"),
         ({"trim_space": True, "delimiter": " "},
-         "external: trim_space needs a delimiter that does not begin with a blank"),
+         "external: trim_space needs a delimiter, quote, escape and null that do not begin with "
+         "a blank"),
+        ({"trim_space": True, "null": " -"},
+         "external: trim_space needs a delimiter, quote, escape and null that do not begin with "
+         "a blank"),
+        ({"delimiter": "||", "null": "\x1f"},
+         "external: 0x1f can't be used beside a delimiter of several characters"),
+        ({"comment": "#", "null": "#N/A"},
+         "external: comment must not begin the null specification"),
         ({"bare_quotes": True, "quote": ""},
          "external: bare_quotes needs a quote: without one, every quote is bare"),
         ({"bare_quotes": True, "trim_space": True},

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
 from support.s3.stored_objects import stored
 from support.source.fields import columns, rows
+from support.source.rejecting import read_all
 
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError
+from dbt.adapters.mzs3.formats.read.records import first_record
 
 HEADER = ("id", "name")
 CLEAN = [("1", "ann"), ("2", "bob")]
@@ -135,6 +138,11 @@ def test_without_its_options_a_file_is_refused_with_its_place(name: str) -> None
     ("data", "option"),
     [
         (b"Report\nid,name\n1,ann\n", "skip_lines"),
+        (b"Report,\nid,name\n", "skip_lines"),
+        (b'Report "May"\nid,name\n', "skip_lines"),
+        (b"id;name\n1;ann\n", "delimiter: ';'"),
+        (b"id,name\n1;ann\n", "delimiter: ';'"),
+        (b"id,name\n1|ann\n", "delimiter: '|'"),
         (b"id,name\n1,ann\n\n", "skip_blank_lines: true"),
         (b"id,name\n# x\n", "comment: '#'"),
         (b"id,name\n1\n", "missing_columns: null"),
@@ -153,7 +161,9 @@ def test_the_error_names_the_option(data: bytes, option: str) -> None:
 
 
 def test_too_few_lines_are_an_error() -> None:
-    with pytest.raises(ObjectError, match="the object ends 3 lines before its header") as raised:
+    with pytest.raises(
+        ObjectError, match="the object has 3 lines fewer than skip_lines"
+    ) as raised:
         read(b"Report\nid,name\n", {"skip_lines": 5})
     assert (raised.value.line, raised.value.byte) == (3, 15)
     assert "skip_lines" in raised.value.advice
@@ -164,7 +174,7 @@ def test_too_few_lines_are_an_error() -> None:
 def test_what_precedes_the_header_is_bounded(data: bytes) -> None:
     dialect = SourceDialect(comment="#", skip_blank_lines=True)
     form = CsvFormat("none", Reading(skip_lines=1), dialect)
-    with pytest.raises(ObjectError, match="is this the header"):
+    with pytest.raises(ObjectError, match="do lines to skip, or comments, never end"):
         form.first(stored(data), lambda chunk: True, max_record_bytes=1000)
 
 
@@ -172,19 +182,69 @@ def test_what_precedes_the_header_is_bounded(data: bytes) -> None:
     ("data", "options", "error"),
     [
         (b'id,name\n1,"a\\tb"\n', {"escape": "\\"},
-         "column 2 has an escape before what needs none"),
+         "column 2 has an escape before a character that needs none"),
         (b'id,name\n1,"a""b"\n', {"escape": "\\"}, "column 2 has text behind its closing quote"),
         (b"id||name\n1||a\x1fb\n", {"delimiter": "||"},
-         "column 2 has the byte 0x1f, which stands for the delimiter"),
+         "column 2 has the byte 0x1f, which unquoted fields can't hold"),
         (b'id,name\n1,"a\nb"\n', {"comment": "#"},
-         "column 2 has a quoted field that is not closed"),
+         "column 2 has a quoted field that is not closed in its line"),
         (b'id,name\n1,"a"b\n', {"bare_quotes": True},
          "column 2 has text behind its closing quote"),
         (b"id,name\r1,a\nb\r", {"record_delimiter": "cr"},
-         "column 2 has a carriage return outside"),
+         "column 2 has a line feed outside quotes"),
     ],
 )  # fmt: skip
 def test_what_is_not_exact_is_an_error(data: bytes, options: dict[str, Any], error: str) -> None:
     with pytest.raises(ObjectError, match=error) as raised:
         read(data, options)
     assert raised.value.line == 2
+
+
+@pytest.mark.parametrize("block", [1, 3, 4, 100])
+@pytest.mark.parametrize(
+    ("data", "options", "expected"),
+    [
+        (b"  #x,1\na,b\n", {"comment": "#", "trim_space": True, "skip_blank_lines": True},
+         [("#x", "1"), ("a", "b")]),
+        (b"\n\n\r\n1,2\r\n", {"skip_blank_lines": True}, [("1", "2")]),
+        (b" \r\n1,2\r\n", {"skip_blank_lines": True, "trim_space": True}, [("1", "2")]),
+        (b"1\n1,2,3\n", {"missing_columns": "null", "extra_columns": "ignore", "null": "-"},
+         [("1", None), ("1", "2")]),
+    ],
+)  # fmt: skip
+def test_chunks_of_any_size_have_the_same_records(
+    data: bytes, options: dict[str, Any], expected: list[tuple[str | None, ...]], block: int
+) -> None:
+    dialect = SourceDialect(**{k: v for k, v in options.items() if k in DIALECT})
+    reading = {k: v for k, v in options.items() if k not in DIALECT}
+    good, bad = read_all(data, "string", "string", dialect=dialect, block_bytes=block, **reading)
+    assert (list(good.values()), bad) == (expected, {})
+
+
+def test_bytes_that_are_no_text_are_rejected_wherever_a_chunk_ends() -> None:
+    data = b'1,\xff\n1,2"\n3,"4\n5"\n'
+    for block in (1, 100):
+        good, bad = read_all(
+            data, "string", "string", dialect=SourceDialect(trim_space=True), block_bytes=block
+        )
+        assert (good, sorted(bad)) == ({3: ("3", "4\n5")}, [1, 2])
+
+
+def test_of_old_excel_names_and_rejects_have_their_line_breaks() -> None:
+    form = CsvFormat("none", Reading(), SourceDialect(record_delimiter="cr"))
+    fields = form.fields(stored(b'"a\nb",c\r1,2\r'))
+    assert fields is not None
+    assert [field.name for field in fields] == ["a\nb", "c"]
+    _, bad = read_all(b'"a\nb"\r', "int", "int", dialect=SourceDialect(record_delimiter="cr"))
+    assert bad[1].raw == '"a\nb"'
+
+
+def test_a_long_field_takes_no_more_memory_than_it_has() -> None:
+    text = b"1," + b"x" * 4_000_000 + b"\n"
+    tracemalloc.start()
+    try:
+        first_record(text, SourceDialect(), "utf-8")
+        first_record(text, SourceDialect("||"), "utf-8")
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    finally:
+        tracemalloc.stop()

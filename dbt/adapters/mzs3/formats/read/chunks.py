@@ -64,13 +64,16 @@ def skip_preamble(start: Chunk, dialect: SourceDialect | None) -> Chunk:
             break
         missing, end = missing - 1, newline or len(data)
     if missing and start.last and (start.byte or data):
-        problem = f"the object ends {count_noun(missing, 'line')} before its header"
+        problem = f"the object has {count_noun(missing, 'line')} fewer than skip_lines"
         raise HeaderProblem(problem, FIX_PREAMBLE, line=start.line, byte=start.byte)
     while not missing and dialect is not None and end < len(data):
         found = dialect.left_out.match(data, end)
         if found is None or not (found.group().endswith(b"\n") or start.last):
             break
         end = found.end()
+    if not start.last and dialect is not None and dialect.skip_blank_lines:
+        # Perhaps a blank line of which the end is still to come.
+        found = re.compile(dialect.blanks + rb"\r?\Z").match(data, end) or found
     is_over = start.last or (not missing and end < len(data) and found is None)
     return start.after(end)._replace(preamble=None if is_over else missing)
 
@@ -131,7 +134,9 @@ class Chunks:
                 rest = skip_preamble(rest, self.dialect)
                 seen = rest.byte + len(rest.data)
                 if rest.preamble is not None and seen > self.max_record_bytes:
-                    raise RecordTooLarge(rest, self.max_record_bytes, "is this the header?")
+                    raise RecordTooLarge(
+                        rest, self.max_record_bytes, "do lines to skip, or comments, never end?"
+                    )
         if rest.preamble is not None:
             rest = skip_preamble(rest._replace(last=True), self.dialect)
         self._rest = rest.after(len(rest.data))

@@ -7,10 +7,10 @@ columns; only bad records are read one by one, for their messages.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, groupby
-from operator import attrgetter
+from itertools import compress
 from typing import Any
 
 import pyarrow as pa
@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.formats.read.chunks import Chunk, is_plain, parse
 from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good, is_special, require_year
-from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, swap_ends
+from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, other_delimiter
 from dbt.adapters.mzs3.formats.read.encoding import invalid_utf8
-from dbt.adapters.mzs3.formats.read.format import RecordField, Records, Reject, raw_text
-from dbt.adapters.mzs3.formats.read.header import split_header
+from dbt.adapters.mzs3.formats.read.format import RecordField, Records, Reject
+from dbt.adapters.mzs3.formats.read.header import PREAMBLE, split_header
 from dbt.adapters.mzs3.formats.read.object_error import (
     FIX_OBJECT,
     ObjectError,
@@ -78,7 +78,8 @@ class CsvDecoder(TextDecoder):
     def decode(self, chunk: Chunk, layout: RecordLayout) -> Records:
         """See `TextDecoder`. If bad records are rejected, one that does not end in the chunk is
         not decoded, except in the last chunk."""
-        batch = self.all_good(self.canonical(chunk.data), layout)
+        good = None if self._expects_rejects else self.canonical(chunk.data)
+        batch = None if good is None else self.all_good(good, layout)
         if batch is not None:
             return Records(batch, batch.num_rows)
         decoded = self._sift(chunk, layout)
@@ -141,6 +142,7 @@ class CsvDecoder(TextDecoder):
             # For other bad records, no column's type is the cause.
             if min(bad) not in values:
                 advice = self._wrong(cut.record(min(bad)), layout)[2]
+                advice += PREAMBLE if first.number == 0 else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
         good = pa.array(cut.numbers(_without(numbers, values)), pa.int64())
         return Records(
@@ -167,6 +169,8 @@ class CsvDecoder(TextDecoder):
 
     def _text_columns(self, data: bytes, layout: RecordLayout) -> tuple[list[pa.Array], list[int]]:
         """The columns as text, and the numbers of the records with a wrong number of fields."""
+        if b"\0" in data:
+            raise ValueError  # no well-formed record has one
         ragged: list[Any] = []
         columns = self._parse(data, layout, self._all_text, ragged)
         return columns, [row.number - 1 for row in ragged]
@@ -212,27 +216,18 @@ class CsvDecoder(TextDecoder):
         these: NULL in place of missing fields, without the fields that are too many."""
         others = {row.number - 1 for row in ragged}
         numbers = [n for n in range(len(columns[0]) + len(ragged)) if n not in others]
-        parts = [list(columns)]
-        by_width = attrgetter("actual_columns")
-        for width, group in groupby(sorted(fitted, key=by_width), key=by_width):
-            rows = list(group)
-            numbers += (row.number - 1 for row in rows)
-            text = "\n".join(row.text for row in rows).encode()
-            there = [field < width for field in layout.fields]
-            narrow = RecordLayout(width, tuple(compress(layout.fields, there)))
-            found = iter(
-                parse(text, narrow, [*compress(types, there)], self._canonical).columns
-                if narrow.fields
-                else ()
-            )
-            parts.append(
-                [
-                    next(found) if is_there else pa.nulls(len(rows), kind)
-                    for kind, is_there in zip(types, there, strict=True)
-                ]
-            )
+        numbers += (row.number - 1 for row in fitted)
+        missing = self._canonical.delimiter + self._canonical.null
+        first = re.compile(self._canonical.fields(layout.width))
+        texts = [
+            row.text + missing * (layout.width - row.actual_columns) + "\n"
+            if row.actual_columns < layout.width
+            else first.findall(row.text)[0] + "\n"
+            for row in fitted
+        ]
+        found = parse("".join(texts).encode(), layout, types, self._canonical).columns
         order = pc.array_sort_indices(pa.array(numbers))
-        return [pa.concat_arrays(arrays).take(order) for arrays in zip(*parts, strict=True)]
+        return [pa.concat_arrays(both).take(order) for both in zip(columns, found, strict=True)]
 
     def _convert(
         self, text: Sequence[pa.Array], numbers: Sequence[int]
@@ -270,32 +265,34 @@ class CsvDecoder(TextDecoder):
             reached = start
             raw = cut.record(number)
             name, error = bad[number] or self._wrong(raw, layout)[:2]
-            if self._dialect.record_delimiter == CR:
-                raw = swap_ends(raw)
-            yield Reject(record, line, byte, raw_text(raw, self._reading.encoding), name, error)
+            kept = self.raw_text(raw)
+            yield Reject(record, line, byte, kept, name, error)
 
     def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str, str]:
         """The bad column, if there is exactly one, what is wrong, and what else may be done."""
+        width, dialect = layout.width, self._dialect
         options: list[str] = []
         try:
-            fields, _ = first_record(raw, self._dialect, self._reading.encoding)
+            fields, _ = first_record(raw, dialect, self._reading.encoding)
         except MalformedRecord as malformed:
             names = {i: c.name for i, c in zip(layout.fields, self.columns, strict=True)}
             name, error = names.get(malformed.number - 1), str(malformed)
             options = [malformed.option] if malformed.option else []
         else:
-            name, error = None, f"expected {count_noun(layout.width, 'column')}, got {len(fields)}"
-            if not raw.strip():
+            name, error = None, f"expected {count_noun(width, 'column')}, got {len(fields)}"
+            if re.fullmatch(b"%b(?:%b)?" % (dialect.blanks, dialect.line_end), raw):
                 options = ["skip_blank_lines: true"]
             elif raw.startswith(b"#"):
                 options = ["comment: '#'"]
-            elif len(fields) < layout.width:
+            elif len(fields) == 1 and (delimiter := other_delimiter(fields[0], width)):
+                options = [f"delimiter: {delimiter!r}"]
+            elif len(fields) < width:
                 options = ["missing_columns: null"]
-            elif len(fields) > layout.width:
-                options = ["extra_columns: ignore", "skip_lines"]
+            elif len(fields) > width:
+                options = ["extra_columns: ignore"]
             else:  # pyarrow's reader and ours disagree
                 error = "the record could not be read"
-        return name, error, f"; or set {', or '.join(options)}" if options else ""
+        return name, error, f"; or set {options[0]}" if options else ""
 
 
 def _with_ends_swapped(column: pa.Array) -> pa.Array:

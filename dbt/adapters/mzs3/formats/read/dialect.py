@@ -26,13 +26,19 @@ def swap_ends(data: bytes) -> bytes:
     return data.translate(_SWAP_ENDS)
 
 
+def other_delimiter(text: str, width: int) -> str:
+    """A usual delimiter that would make so many fields of the text, or the empty string."""
+    usual = (",", ";", "\t", "|", "||", "::")
+    return next((each for each in usual if width > 1 and text.count(each) == width - 1), "")
+
+
 @dataclass(frozen=True)
 class SourceDialect(CsvDialect):
     """A dialect of objects. Each option allows what is an error without it."""
 
     escape: str = option(text, '"', like="quote", formats=("csv",), pinned=True)
-    """What is before a quote, a delimiter or a newline, or itself, inside quotes. Without it,
-    `quote`, which is before quotes alone."""
+    """What makes a quote, a delimiter, a newline or itself an ordinary character, inside quotes.
+    Without it, `quote`, for quotes alone."""
     record_delimiter: str = option(
         choice((LF, CR)), LF, formats=("csv",), pinned=True, after="delimiter"
     )
@@ -42,7 +48,8 @@ class SourceDialect(CsvDialect):
     """`true`: a quote inside a field that does not start with one is a character like others, as
     in `5" pipe`. Each line is a record then: quoted fields hold no newlines."""
     trim_space: bool = option(flag, False, formats=("csv",), pinned=True, after="null")
-    """`true`: spaces and tabs around a field, or around its quotes, are left out."""
+    """`true`: spaces and tabs around a field, or around its quotes, are left out; with
+    `delimiter: "\\t"`, spaces alone."""
     skip_blank_lines: bool = option(flag, False, formats=("csv",), pinned=True, after="trim_space")
     """`true`: blank lines are left out. `false`: each is a record of one empty field."""
     comment: str = option(text, "", formats=("csv",), pinned=True, after="skip_blank_lines")
@@ -52,31 +59,40 @@ class SourceDialect(CsvDialect):
     def problems(self, _: object = None, *, of_source: bool = True) -> list[str]:
         """What PostgreSQL would refuse, and what can't be read exactly together."""
         problems = super().problems(of_source=of_source)
-        several = len(self.delimiter) > 1
-        has_escape = self.escape != self.quote
-        unclear = {
-            "escape needs a quote: only quoted fields have escapes": has_escape and not self.quote,
-            "escape cannot be newline or carriage return": self.escape in {"\n", "\r"},
-            "delimiter cannot contain quote or escape": several
-            and not {self.quote, self.escape}.isdisjoint(self.delimiter),
-            "delimiter and escape must be different": has_escape and self.delimiter == self.escape,
-            "comment must be a single one-byte character, and no quote, delimiter or blank": bool(
-                self.comment
+        delimiter, quote, escape = self.delimiter, self.quote, self.escape
+        comment = self.comment
+        several, has_escape = len(delimiter) > 1, escape != quote
+        if has_escape and not quote:
+            problems.append("escape needs a quote: only quoted fields have escapes")
+        if escape in {"\n", "\r"}:
+            problems.append("escape cannot be newline or carriage return")
+        if has_escape and escape == delimiter:
+            problems.append("delimiter and escape must be different")
+        if several and not {quote, escape}.isdisjoint(delimiter):
+            problems.append("delimiter cannot contain quote or escape")
+        if several and "\x1f" in "".join((delimiter, quote, comment, self.null)):
+            problems.append("0x1f can't be used beside a delimiter of several characters")
+        taken = {quote, *delimiter, *" \t\r\n\0"}
+        if comment and (len(comment.encode()) != 1 or comment in taken):
+            problems.append(
+                "comment must be a single one-byte character, and no quote, delimiter or blank"
             )
-            and (
-                len(self.comment.encode()) != 1
-                or self.comment in {self.quote, *self.delimiter, *" \t\r\n\0"}
-            ),
-            "trim_space needs a delimiter that does not begin with a blank": self.trim_space
-            and self.delimiter.startswith((" ", "\t"))
-            and self.delimiter != "\t",
-            "bare_quotes needs a quote: without one, every quote is bare": self.bare_quotes
-            and not self.quote,
-            "bare_quotes can't be combined with escape, trim_space or a delimiter of several "
-            "characters, as it would be unclear where fields end": self.bare_quotes
-            and (has_escape or self.trim_space or several),
-        }
-        return problems + [problem for problem, is_there in unclear.items() if is_there]
+        if comment and self.null.startswith(comment):
+            problems.append("comment must not begin the null specification")
+        marks = (delimiter.strip("\t"), quote, escape, self.null)
+        if self.trim_space and any(mark.startswith((" ", "\t")) for mark in marks):
+            problems.append(
+                "trim_space needs a delimiter, quote, escape and null that do not begin with a "
+                "blank"
+            )
+        if self.bare_quotes and not quote:
+            problems.append("bare_quotes needs a quote: without one, every quote is bare")
+        if self.bare_quotes and (has_escape or self.trim_space or several):
+            problems.append(
+                "bare_quotes can't be combined with escape, trim_space or a delimiter of several "
+                "characters, as it would be unclear where fields end"
+            )
+        return problems
 
     @property
     def _marks(self) -> tuple[bytes, bytes, bytes]:
@@ -106,6 +122,31 @@ class SourceDialect(CsvDialect):
         return rb"\n" if self.record_delimiter == CR else rb"\r?\n"
 
     @property
+    def escapable(self) -> tuple[bytes, ...]:
+        """What an escape may precede, beside a quote or another escape."""
+        ends = (b"\n",) if self.record_delimiter == CR else (b"\r\n", b"\n")
+        return (self.delimiter.encode(), *ends)
+
+    def text_outside_quotes(self, excluded: bytes) -> bytes:
+        """The pattern of a field's text without quotes and these characters, all up to there."""
+        if not self.bare_quotes:
+            excluded += re.escape(self.quote.encode())
+        first, rest = self.delimiter[0].encode(), self.delimiter[1:].encode()
+        others = rb"[^%b%b]*" % (excluded, re.escape(first))
+        if not rest:
+            return others
+        # A delimiter's first character is text if the others do not follow.
+        return rb"%b(?:%b(?!%b)%b)*" % (others, re.escape(first), re.escape(rest), others)
+
+    def fields(self, count: int) -> str:
+        """The pattern of a record's first fields, of which it has more, in canonical text."""
+        quote = re.escape(self.quote)
+        field = self.text_outside_quotes(b"").decode()
+        if quote:
+            field = rf"(?:{quote}(?:[^{quote}]|{quote}{quote})*{quote}|{field})"
+        return rf"{field}(?:{re.escape(self.delimiter)}{field}){{{count - 1}}}"
+
+    @property
     def can_be_cut(self) -> bool:
         """Whether newlines, and the number of quotes before them, say where records end."""
         has_escapes = self.escape != self.quote and not self.lines_are_records
@@ -131,7 +172,7 @@ class SourceDialect(CsvDialect):
             data = self.left_out.sub(b"", data)
         if self.bare_quotes or not self.quote:
             return self._canonical_outside(data)
-        delimiter, quote, escape = self._marks
+        _, quote, escape = self._marks
         if escape != quote:
             data = data.replace(b"\0", _REFUSED).replace(escape * 2, _ESCAPED_ESCAPE)
             data = data.replace(escape + quote, _ESCAPED_QUOTE)
@@ -145,7 +186,7 @@ class SourceDialect(CsvDialect):
                 outside = outside.replace(quote * 2, quote + _REFUSED + quote)
             outside = outside.replace(_ESCAPED_ESCAPE, escape * 2)
             outside = outside.replace(_ESCAPED_QUOTE, _REFUSED)
-            for each in (delimiter, b"\n", b"\r\n"):
+            for each in self.escapable:
                 inside = inside.replace(escape + each, each)
             inside = inside.replace(escape, _REFUSED).replace(_ESCAPED_ESCAPE, escape)
         pieces[::2] = outside.split(quote)
@@ -159,7 +200,9 @@ class SourceDialect(CsvDialect):
             outside = outside.replace(self.delimiter.encode(), SEPARATOR)
         if self.trim_space:
             outside = self._around_fields.sub(b"", outside)
-        return self.left_out.sub(b"", outside) if self.skip_blank_lines else outside
+        if self.skip_blank_lines:  # those of blanks alone are empty by now
+            outside = re.compile(b"^" + self.line_end, re.MULTILINE).sub(b"", outside)
+        return outside
 
     @property
     def _around_fields(self) -> re.Pattern[bytes]:
@@ -199,14 +242,13 @@ class SourceDialect(CsvDialect):
         """
         delimiter, quote, escape = map(re.escape, self._marks)
         blanks = self.blanks
-        bare = rb"(?:(?!%b)[^\n%b])*" % (delimiter, b"" if self.bare_quotes else quote)
-        refused = b"" if self.bare_quotes else quote
-        refused += SEPARATOR if len(self.delimiter) > 1 else b""
-        plain = rb"(?:(?!%b)[^\r\n\0%b])*" % (delimiter, refused)
+        bare = self.text_outside_quotes(rb"\n")
+        separator = SEPARATOR if len(self.delimiter) > 1 else b""
+        plain = self.text_outside_quotes(rb"\r\n\0" + separator)
         opened = closed = sound = b"(?!)"
         if quote:
             newline = rb"\n" if self.lines_are_records else b""
-            after = [escape, quote, delimiter, *([] if newline else [rb"\r?\n"])]
+            after = [escape, quote, delimiter, *([] if newline else [self.line_end])]
             pair = quote * 2 if escape == quote else escape + (b"." if newline else b"(?s:.)")
             text = rb"[^%b%b%b]*" % (quote, escape, newline)
             text = rb"%b(?:%b%b)*" % (text, pair, text)

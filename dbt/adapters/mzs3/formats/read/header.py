@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
-from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
+from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, other_delimiter, swap_ends
 from dbt.adapters.mzs3.formats.read.format import EXACT, SUBSET
 from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem, excerpt
 from dbt.adapters.mzs3.formats.read.records import MalformedRecord, first_record
@@ -26,8 +26,10 @@ def split_header(
     try:
         names, end = first_record(chunk.data, dialect, encoding)
     except MalformedRecord as malformed:
-        option = f"; or set {malformed.option}" if malformed.option else ""
+        option = PREAMBLE + (f"; or set {malformed.option}" if malformed.option else "")
         raise malformed_header(str(malformed), chunk.line, chunk.byte, option) from malformed
+    if dialect.record_delimiter == CR:
+        names = tuple(swap_ends(name.encode()).decode() for name in names)
     return names, chunk.after(end)
 
 
@@ -49,7 +51,7 @@ def layout_of(
         )
     if difference is not None:
         line, byte = (chunk.line, chunk.byte) if chunk else (None, None)
-        advice = FIX_HEADER + ("" if len(found) == len(pinned) else PREAMBLE)
+        advice = FIX_HEADER + (PREAMBLE + _delimiter(found, len(pinned)) if chunk else "")
         raise HeaderProblem(difference, advice, line=line, byte=byte, cause=HEADER)
     if match == EXACT:
         return RecordLayout.in_order(len(pinned))
@@ -63,6 +65,11 @@ def malformed_header(
     """The error for an object whose first record can't be read."""
     text = f"the header is malformed: {problem}"
     return HeaderProblem(text, FIX_HEADER + option, line=line, byte=byte)
+
+
+def _delimiter(found: Sequence[str], width: int) -> str:
+    delimiter = other_delimiter(found[0], width) if len(found) == 1 else ""
+    return f"; or set delimiter: {delimiter!r}" if delimiter else ""
 
 
 def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dbt.adapters.mzs3.formats.read.dialect import SEPARATOR, SourceDialect
+from dbt.adapters.mzs3.formats.read.dialect import CR, SEPARATOR, SourceDialect
 from dbt.adapters.mzs3.formats.read.encoding import invalid_byte, invalid_utf8
 
 # The first window after a misplaced quote, which may have others near it.
@@ -40,10 +40,7 @@ def first_record(
     if dialect.lines_are_records:
         data = data[: data.find(b"\n") + 1 or len(data)]
     blanks = re.compile(dialect.blanks)
-    text = re.compile(
-        b"(?:(?!%b)[^\r\n%b])*"
-        % (re.escape(delimiter), b"" if dialect.bare_quotes else re.escape(quote))
-    )
+    text = re.compile(dialect.text_outside_quotes(rb"\r\n"))
     after_field = re.compile(b"%b|%b|\\Z" % (re.escape(delimiter), dialect.line_end))
     fields: list[str] = []
     position = 0
@@ -56,22 +53,26 @@ def first_record(
             position = _end(blanks, data, position)
             follows = data[position : position + 1]
             if not (data.startswith(delimiter, position) or follows in b"\r\n"):
-                problem = "has text behind its closing quote"
-                raise MalformedRecord(number, problem, _quote_option(data[:position], follows))
+                option = _quote_option(data, position, dialect)
+                raise MalformedRecord(number, "has text behind its closing quote", option)
         else:
             position = _end(text, data, position)
-            raw = (
-                data[start:position].strip(b" \t") if dialect.trim_space else data[start:position]
-            )
+            raw = data[start:position]
+            raw = raw.strip(b" \t") if dialect.trim_space else raw
             if quote and data.startswith(quote, position):
                 problem = "has a quote inside a field that does not start with one"
                 option = "trim_space: true" if not raw.strip(b" \t") else "bare_quotes: true"
                 raise MalformedRecord(number, problem, option)
             if len(delimiter) > 1 and SEPARATOR in raw:
-                problem = "has the byte 0x1f, which stands for the delimiter"
+                problem = (
+                    "has the byte 0x1f, which unquoted fields can't hold beside a delimiter of "
+                    "several characters"
+                )
                 raise MalformedRecord(number, problem)
         fields.append(_text(raw, number, encoding))
         found = after_field.match(data, position)
+        if found is None and dialect.record_delimiter == CR:
+            raise MalformedRecord(number, "has a line feed outside quotes")
         if found is None:
             problem = "has a carriage return outside quotes that no newline follows"
             raise MalformedRecord(number, problem, "record_delimiter: cr")
@@ -80,11 +81,14 @@ def first_record(
             return tuple(fields), position
 
 
-def _quote_option(before: bytes, follows: bytes) -> str:
-    """The option that allows text behind what seemed to be a closing quote."""
-    if before.endswith(b'\\"'):
+def _quote_option(data: bytes, position: int, dialect: SourceDialect) -> str:
+    """The option that allows text behind what seemed to be a closing quote, before `position`."""
+    if dialect.bare_quotes or dialect.escape != dialect.quote:
+        return ""
+    if data.endswith(b"\\" + dialect.quote.encode(), 0, position):
         return "escape: '\\'"
-    return "trim_space: true" if follows in b" \t" else ""
+    after = rb"[ \t]+(?:%b|%b|\Z)" % (re.escape(dialect.delimiter.encode()), dialect.line_end)
+    return "trim_space: true" if re.compile(after).match(data, position) else ""
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, position: int) -> int:
@@ -104,7 +108,7 @@ def _quoted_field(
     while True:
         end = data.find(quote, start + 1)
         if end < 0:
-            raise MalformedRecord(number, "has a quoted field that is not closed")
+            raise _not_closed(number, dialect)
         parts.append(data[start + 1 : end])
         start = end + 1
         if not data.startswith(quote, start):
@@ -116,7 +120,7 @@ def _escaped_field(
 ) -> tuple[bytes, int]:
     """The text of a field from behind its opening quote on, and where the field ends."""
     quote, escape = dialect.quote.encode(), dialect.escape.encode()
-    escapable = (quote, escape, dialect.delimiter.encode(), b"\r\n", b"\n")
+    escapable = (quote, escape, *dialect.escapable)
     marks = re.compile(b"%b|%b" % (re.escape(quote), re.escape(escape)))
     parts: list[bytes] = []
     while (found := marks.search(data, start)) is not None:
@@ -126,10 +130,15 @@ def _escaped_field(
             return b"".join(parts), start
         after = next((each for each in escapable if data.startswith(each, start)), None)
         if after is None:
-            raise MalformedRecord(number, "has an escape before what needs none")
+            raise MalformedRecord(number, "has an escape before a character that needs none")
         parts.append(after)
         start += len(after)
-    raise MalformedRecord(number, "has a quoted field that is not closed")
+    raise _not_closed(number, dialect)
+
+
+def _not_closed(number: int, dialect: SourceDialect) -> MalformedRecord:
+    where = " in its line" if dialect.lines_are_records else ""
+    return MalformedRecord(number, f"has a quoted field that is not closed{where}")
 
 
 def _text(raw: bytes, number: int, encoding: str) -> str:
@@ -222,20 +231,23 @@ def _matched_records(
     malformed: set[int] = set()
     left_out: set[int] = set()
     quotes_misplaced = False
+    whole = len(data)
     blank = re.compile(b"%b(?:%b)?" % (dialect.blanks, dialect.line_end))
     for found in dialect.records.finditer(data):
         start, end = found.span()
         kind = found.lastgroup
         if end == len(data) and not last and (kind == "open" or data[-1:] != b"\n"):
-            return Cut(data, starts, start, malformed, quotes_misplaced, left_out)
+            whole = start
+            break
         if kind == "out":
             left_out.add(len(starts))
         elif kind != "good" or (blank_is_wrong and blank.fullmatch(data, start, end)):
             malformed.add(len(starts))
             quotes_misplaced |= kind != "good" and not dialect.lines_are_records
         starts.append(start)
-    malformed |= {bisect_right(starts, place) - 1 for place in invalid_utf8(data)} - left_out
-    return Cut(data, starts, len(data), malformed, quotes_misplaced, left_out)
+    wrong = [place for place in invalid_utf8(data) if place < whole]
+    malformed |= {bisect_right(starts, place) - 1 for place in wrong} - left_out
+    return Cut(data, starts, whole, malformed, quotes_misplaced, left_out)
 
 
 def _masked_records(data: bytes, dialect: SourceDialect, *, last: bool) -> tuple[bytes, list[int]]:

@@ -226,6 +226,13 @@ class TextDecoder(ABC):
             self._last_header, self._last_layout = header, layout
         return layout, rest
 
+    def raw_text(self, raw: bytes) -> str:
+        """A rejected record's text, as `raw_text` returns it."""
+        dialect = self._form.dialect
+        if dialect is None or dialect.record_delimiter != CR:
+            return raw_text(raw, self._reading.encoding)
+        return raw_text(swap_ends(raw.removesuffix(b"\n")) + b"\n", self._reading.encoding)
+
     def batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
         """The columns as a batch."""
         return pa.RecordBatch.from_arrays(list(arrays), names=[c.name for c in self.columns])
@@ -235,7 +242,7 @@ class TextDecoder(ABC):
         assert large.line is not None and large.byte is not None
         no_rows = self.batch(pa.array([], arrow_type(c.data_type)) for c in self.columns)
         error = f"{large.problem} All that follows in the object is rejected with it"
-        raw = raw_text(large.start, self._reading.encoding)
+        raw = self.raw_text(large.start)
         reject = Reject(0, large.line, large.byte, raw, None, error)
         return Records(no_rows, 1, pa.array([], pa.int64()), (reject,), is_certain=False)
 
