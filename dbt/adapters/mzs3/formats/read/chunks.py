@@ -132,7 +132,7 @@ class Chunks:
             rest = rest._replace(data=grown)
             if rest.preamble is not None:
                 rest = skip_preamble(rest, self.dialect)
-                seen = rest.byte + len(rest.data)
+                seen = rest.byte + len(rest.data) - len(BOM)
                 if rest.preamble is not None and seen > self.max_record_bytes:
                     raise RecordTooLarge(
                         rest, self.max_record_bytes, "do lines to skip, or comments, never end?"
