@@ -34,6 +34,7 @@ FIX = "Correct the object or remove it, then run again"
 FIX_HEADER = (
     "Correct the object or remove it, or narrow `pattern` so that it is left out, then run again"
 )
+PREAMBLE = "; or set skip_lines, if other lines precede the header"
 
 
 def test_rows_carry_their_object_their_number_and_its_time(s3):
@@ -227,14 +228,14 @@ def test_an_object_without_the_header_of_the_others(s3):
 def test_a_malformed_header(s3):
     assert failure(s3, b'\xef\xbb\xbfid,"amount\n1,a\n') == (
         "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 3: the header is "
-        f"malformed: column 2 has a quoted field that is not closed. {FIX_HEADER}"
+        f"malformed: column 2 has a quoted field that is not closed. {FIX_HEADER}{PREAMBLE}"
     )
 
 
 def test_a_ragged_row(s3):
     assert failure(s3, b'id,amount\n1,"a\nb"\n5,6,7\n8,9\n') == (
         "lake.orders: object s3://acme-raw/orders/2.csv, line 4, byte 18: expected 2 columns, "
-        f"got 3. {FIX}; or set extra_columns: ignore, or skip_lines"
+        f"got 3. {FIX}; or set extra_columns: ignore"
     )
 
 
@@ -309,7 +310,7 @@ def test_a_header_that_cannot_be_read(s3):
         header_of(s3, "1.csv")
     assert str(raised.value) == (
         "lake.orders: object s3://acme-raw/orders/1.csv, line 1, byte 0: the header is malformed: "
-        f"column 2 is not valid UTF-8: byte 0xff. {FIX_HEADER}"
+        f"column 2 is not valid UTF-8: byte 0xff. {FIX_HEADER}{PREAMBLE}"
     )
 
 

@@ -111,7 +111,8 @@ def test_a_header_that_lacks_a_pinned_name(s3):
     assert failure(s3, b"id,x\n", reading=Reading(header_match="subset")) == (
         "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 0: header is id,x but the "
         "names of the source's header are id,amount, in any order: 'amount' is missing. Correct "
-        "the object or remove it, or narrow `pattern` so that it is left out, then run again"
+        "the object or remove it, or narrow `pattern` so that it is left out, then run again; "
+        "or set skip_lines, if other lines precede the header"
     )
 
 

@@ -69,7 +69,8 @@ def test_columns_rows_and_errors_are_shown(s3):
         "    - object s3://acme-raw/orders/2.csv, line 1, byte 0: header is id;amount;note but "
         "the source's header is id,amount,note: first difference at column 1, 'id;amount;note' "
         "instead of 'id'. Correct the object or remove it, or narrow `pattern` so that it is left "
-        "out, then run again; or set skip_lines, if other lines precede the header",
+        "out, then run again; or set skip_lines, if other lines precede the header; or set "
+        "delimiter: ';'",
     ]
 
 
