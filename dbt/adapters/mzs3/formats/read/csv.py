@@ -141,7 +141,7 @@ class CsvDecoder(TextDecoder):
             advice = "; or declare the column as a string"
             # For other bad records, no column's type is the cause.
             if min(bad) not in values:
-                advice = self._wrong(cut.record(min(bad)), layout)[2]
+                advice = f"; or set {first.option}" if first.option else ""
                 advice += PREAMBLE if first.number == 0 else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
         good = pa.array(cut.numbers(_without(numbers, values)), pa.int64())
@@ -264,35 +264,34 @@ class CsvDecoder(TextDecoder):
             byte += chunk.width(chunk.data[reached:start])
             reached = start
             raw = cut.record(number)
-            name, error = bad[number] or self._wrong(raw, layout)[:2]
+            name, error, *option = bad[number] or self._wrong(raw, layout)
             kept = self.raw_text(raw)
-            yield Reject(record, line, byte, kept, name, error)
+            yield Reject(record, line, byte, kept, name, error, *option)
 
     def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str, str]:
-        """The bad column, if there is exactly one, what is wrong, and what else may be done."""
-        width, dialect = layout.width, self._dialect
-        options: list[str] = []
+        """The bad column, if there is exactly one, what is wrong, and the option that reads it."""
+        width, dialect, option = layout.width, self._dialect, ""
         try:
             fields, _ = first_record(raw, dialect, self._reading.encoding)
         except MalformedRecord as malformed:
             names = {i: c.name for i, c in zip(layout.fields, self.columns, strict=True)}
             name, error = names.get(malformed.number - 1), str(malformed)
-            options = [malformed.option] if malformed.option else []
+            option = malformed.option
         else:
             name, error = None, f"expected {count_noun(width, 'column')}, got {len(fields)}"
             if re.fullmatch(b"%b(?:%b)?" % (dialect.blanks, dialect.line_end), raw):
-                options = ["skip_blank_lines: true"]
+                option = "skip_blank_lines: true"
             elif raw.startswith(b"#"):
-                options = ["comment: '#'"]
+                option = "comment: '#'"
             elif len(fields) == 1 and (delimiter := other_delimiter(fields[0], width)):
-                options = [f"delimiter: {delimiter!r}"]
+                option = f"delimiter: {delimiter!r}"
             elif len(fields) < width:
-                options = ["missing_columns: null"]
+                option = "missing_columns: null"
             elif len(fields) > width:
-                options = ["extra_columns: ignore"]
+                option = "extra_columns: ignore"
             else:  # pyarrow's reader and ours disagree
                 error = "the record could not be read"
-        return name, error, f"; or set {options[0]}" if options else ""
+        return name, error, option
 
 
 def _with_ends_swapped(column: pa.Array) -> pa.Array:

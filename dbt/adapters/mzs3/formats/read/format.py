@@ -134,7 +134,10 @@ class RecordField:
 
 @dataclass(frozen=True)
 class Reject:
-    """A bad record: its number among `Records`, from 0, its place, and what is wrong."""
+    """A bad record: its number among `Records`, from 0, its place, and what is wrong.
+
+    `option` is the option of a source, with its value, that would read it; empty if none does.
+    """
 
     number: int
     line: int
@@ -142,6 +145,7 @@ class Reject:
     raw: str
     column: str | None
     error: str
+    option: str = ""
 
 
 def raw_text(raw: bytes, encoding: str) -> str:

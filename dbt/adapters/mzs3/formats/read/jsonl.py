@@ -169,6 +169,7 @@ _KINDS = {
 }
 _NATIVE = ("boolean", *_NUMBERS)
 _OTHER_TYPE = "; or declare another data_type for the column"
+_FILLS = "missing_columns: null"
 _BIGINT = re.compile(r"-?[0-9]{1,18}")
 _WHOLE = re.compile(r"-?[0-9]{1,38}")
 
@@ -318,7 +319,7 @@ class JsonDecoder(TextDecoder):
         """The chunk's records: reads the lines one by one, and converts whole columns."""
         lines = list(_lines(chunk))
         bad: dict[int, tuple[str | None, str]] = {}
-        other_keys: set[int] = set()
+        other_keys: dict[int, str] = {}  # with the option that reads such a record
         numbers: list[int] = []
         values: list[Sequence[Value]] = []
         for number, line in enumerate(lines):
@@ -328,15 +329,18 @@ class JsonDecoder(TextDecoder):
             except MalformedLine as exc:
                 bad[number] = None, str(exc)
                 if isinstance(exc, _OtherKeys):
-                    other_keys.add(number)
+                    other_keys[number] = _FILLS if " is missing" in str(exc) else ""
         arrays, wrong = self._converted(numbers, values)
         bad |= wrong
-        rejects = tuple(_reject(number, lines[number], *bad[number]) for number in sorted(bad))
+        rejects = tuple(
+            _reject(number, lines[number], *bad[number], other_keys.get(number, ""))
+            for number in sorted(bad)
+        )
         if bad and not self._reading.rejects:
             first = rejects[0]
             advice = _OTHER_TYPE if first.number in wrong else ""
-            if first.number in other_keys and " is missing" in first.error:
-                advice = "; or, if records may lack keys, set `missing_columns: null`"
+            if first.option:
+                advice = f"; or, if records may lack keys, set `{first.option}`"
             where = {"line": first.line, "byte": first.byte}
             cause = HEADER if first.number in other_keys else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, cause=cause, **where)
@@ -393,5 +397,5 @@ class JsonDecoder(TextDecoder):
         self._has_nested |= not kinds.isdisjoint((OBJECT, ARRAY))
 
 
-def _reject(number: int, line: Chunk, column: str | None, error: str) -> Reject:
-    return Reject(number, line.line, line.byte, raw_text(line.data, UTF_8), column, error)
+def _reject(number: int, line: Chunk, column: str | None, error: str, option: str) -> Reject:
+    return Reject(number, line.line, line.byte, raw_text(line.data, UTF_8), column, error, option)
