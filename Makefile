@@ -78,7 +78,7 @@ test-long: .venv/.test ## Tests that take long: a cluster, many kills, many sequ
 
 test-cluster: .venv/.test .venv/.workers ## Kills, cuts, races on a standalone cluster and a Connect server; dbt's suite over Connect
 	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 2 --dist loadfile -m cluster && \
-	  MZS3_CONNECT=1 MZS3_INTERPRETED=1 $(BIN)/python -m pytest -m "not long" tests/functional/adapter
+	  MZS3_CONNECT=1 MZS3_INTERPRETED=1 $(BIN)/python -m pytest tests/functional/adapter
 
 test-stores: .venv/.test .stores/minio .stores/versitygw ## Exports, sources and shards on real S3 servers; needs Go
 	@$(WITH_JAVA) && for store in minio versitygw; do \

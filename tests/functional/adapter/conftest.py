@@ -1,6 +1,6 @@
 """`make test` runs eleven classes of dbt's acceptance suite, one a part. Others are slow.
 
-Those of macros and hooks that dbt-mzs3 leaves to dbt-spark are long.
+Those of what dbt-mzs3 leaves to dbt-core and dbt-spark are long; over Connect they run too.
 """
 
 import re
@@ -22,7 +22,14 @@ QUICK = {
     "TestUnitTestCaseInsensivity",
 }
 
-LEFT_TO_SPARK = {"test_hooks", "test_utils"}
+LEFT_TO_OTHERS = {
+    "test_commands",
+    "test_data_types",
+    "test_hooks",
+    "test_relations",
+    "test_unit_testing",
+    "test_utils",
+}
 OWN_MACROS = {"TestListagg"}
 
 _sources = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
@@ -36,5 +43,5 @@ def pytest_collection_modifyitems(items):
         bases = getattr(getattr(item, "cls", None), "__mro__", ())
         inherited = any(base.__module__.startswith("dbt.tests.adapter") for base in bases)
         if inherited and item.cls.__name__ not in QUICK:
-            is_left = item.path.stem in LEFT_TO_SPARK and item.cls.__name__ not in OWN_MACROS
+            is_left = item.path.stem in LEFT_TO_OTHERS and item.cls.__name__ not in OWN_MACROS
             item.add_marker(pytest.mark.long if is_left else pytest.mark.slow)
