@@ -187,6 +187,8 @@ class CsvDecoder(TextDecoder):
         if not data:
             return [pa.array([], kind) for kind in types]
         reading, rows = self._reading, list[Any]()
+        if reading.fills and not self._dialect.bare_quotes:
+            data = self._canonical.padded(data, layout.width)
         collects = ragged is not None or reading.fills or reading.cuts
         columns: list[pa.Array] = parse(
             data, layout, types, self._canonical, ragged=rows if collects else None

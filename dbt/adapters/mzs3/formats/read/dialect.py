@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import repeat
+from operator import add, mul, sub
 
 from dbt.adapters.mzs3.formats.dialect import CsvDialect
 from dbt.adapters.mzs3.options.option import option
@@ -146,6 +148,18 @@ class SourceDialect(CsvDialect):
             field = rf"(?:{quote}(?:[^{quote}]|{quote}{quote})*{quote}|{field})"
         return rf"{field}(?:{re.escape(self.delimiter)}{field}){{{count - 1}}}"
 
+    def padded(self, data: bytes, count: int) -> bytes:
+        """These well-formed records, canonical and without bare quotes, with NULL for each field
+        that they lack of `count`; all passes are in C."""
+        delimiter, quote, _ = self._marks
+        pieces = data.removesuffix(b"\n").split(quote) if quote else [data.removesuffix(b"\n")]
+        lines = quote.join(pieces[::2]).replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
+        lacks = map(sub, repeat(count - 1), map(bytes.count, lines, repeat(delimiter)))
+        fields = map(mul, repeat(delimiter + self.null.encode()), lacks)
+        outside = b"\n".join(map(add, lines, fields))
+        pieces[::2] = outside.split(quote) if quote else [outside]
+        return quote.join(pieces) + b"\n"
+
     @property
     def can_be_cut(self) -> bool:
         """Whether newlines, and the number of quotes before them, say where records end."""
@@ -199,20 +213,25 @@ class SourceDialect(CsvDialect):
             outside = outside.replace(SEPARATOR, _REFUSED)
             outside = outside.replace(self.delimiter.encode(), SEPARATOR)
         if self.trim_space:
-            outside = self._around_fields.sub(b"", outside)
+            outside = self._trimmed(outside)
         if self.skip_blank_lines:  # those of blanks alone are empty by now
             outside = re.compile(b"^" + self.line_end, re.MULTILINE).sub(b"", outside)
         return outside
 
-    @property
-    def _around_fields(self) -> re.Pattern[bytes]:
-        # A run of blanks is tried only at its start, so that the time is linear. Blanks after a
-        # carriage return stay: without them, it would seem to be part of a line's end.
-        delimiter = re.escape(self.canonical_dialect.delimiter.encode())
-        blank = self._blank
-        pattern = rb"(?<!%b|\r)%b+(?=%b|%b|\Z)|(?<=%b)%b+|^%b+"
-        marks = (blank, blank, delimiter, self.line_end, delimiter, blank, blank)
-        return re.compile(pattern % marks, re.MULTILINE)
+    def _trimmed(self, outside: bytes) -> bytes:
+        # A search is fastest for a pattern that starts with a literal, so that the text is
+        # reversed to find blanks before one. Blanks between a carriage return and a newline stay:
+        # without them, both would seem to be a line's end.
+        delimiter = self.canonical_dialect.delimiter.encode()
+        blanks = self._blank + b"+"
+        ends = [b"\n"] if self.record_delimiter == CR else [b"\n\r", b"\n"]
+        for mark in (delimiter, b"\n"):
+            outside = re.sub(re.escape(mark) + blanks, mark.replace(b"\\", b"\\\\"), outside)
+        outside = outside.lstrip(b" " if self.delimiter == "\t" else b" \t")[::-1]
+        for mark in (delimiter, *ends):
+            before = rb"%b%b(?!%b|\r)" % (re.escape(mark), blanks, self._blank)
+            outside = re.sub(before, mark.replace(b"\\", b"\\\\"), outside)
+        return outside[::-1]
 
     @property
     def _blank(self) -> bytes:
