@@ -56,7 +56,7 @@ def test_a_bad_record_is_told_with_its_place(line):
     if column is not None:
         advice += "; or declare another data_type for the column"
     elif "is missing" in error:
-        advice += "; or, if records may lack keys, set `missing_columns: null`"
+        advice += "; or set missing_columns: null"
     assert problem.advice == advice
     rows, rejects = read_records(b"\n" + good + line + b"\r\n" + good, ["bigint"])
     assert rows == {1: (1,), 3: (1,)}

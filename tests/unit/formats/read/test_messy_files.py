@@ -10,6 +10,7 @@ from support.s3.stored_objects import stored
 from support.source.fields import columns, rows
 from support.source.rejecting import read_all
 
+from dbt.adapters.mzs3.formats.read import text
 from dbt.adapters.mzs3.formats.read.csv import CsvFormat
 from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import Reading
@@ -140,11 +141,12 @@ def test_without_its_options_a_file_is_refused_with_its_place(name: str) -> None
         (b"Report\nid,name\n1,ann\n", "skip_lines"),
         (b"Report,\nid,name\n", "skip_lines"),
         (b'Report "May"\nid,name\n', "skip_lines"),
-        (b"id;name\n1;ann\n", "delimiter: ';'"),
-        (b"id,name\n1;ann\n", "delimiter: ';'"),
-        (b"id,name\n1|ann\n", "delimiter: '|'"),
+        (b"id;name\n1;ann\n", 'delimiter: ";"'),
+        (b"id,name\n1;ann\n", 'delimiter: ";"'),
+        (b"id,name\n1|ann\n", 'delimiter: "|"'),
         (b"id,name\n1,ann\n\n", "skip_blank_lines: true"),
         (b"id,name\n# x\n", "comment: '#'"),
+        (b"id,name\n1\tann\n", 'delimiter: "\\t"'),
         (b"id,name\n1\n", "missing_columns: null"),
         (b"id,name\n1,ann,x\n", "extra_columns: ignore"),
         (b'id,name\n1,"a\\"b"\n', "escape: '\\'"),
@@ -240,11 +242,44 @@ def test_of_old_excel_names_and_rejects_have_their_line_breaks() -> None:
 
 
 def test_a_long_field_takes_no_more_memory_than_it_has() -> None:
-    text = b"1," + b"x" * 4_000_000 + b"\n"
+    record = b"1," + b"x" * 4_000_000 + b"\n"
     tracemalloc.start()
     try:
-        first_record(text, SourceDialect(), "utf-8")
-        first_record(text, SourceDialect("||"), "utf-8")
+        first_record(record, SourceDialect(), "utf-8")
+        first_record(record, SourceDialect("||"), "utf-8")
         assert tracemalloc.get_traced_memory()[1] < 40_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("block", [1, 4, 5, 6, 7, 1000])
+def test_the_advice_does_not_depend_on_where_a_chunk_ends(
+    monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(text, "BLOCK_BYTES", block)
+    advice = []
+    for data in (b"id,name\nReport\n", b"id,name\n1,a\n2,b\n3\n"):
+        with pytest.raises(ObjectError) as raised:
+            read(data, {})
+        advice.append("skip_lines" in raised.value.advice)
+    assert advice == [True, False]
+
+
+def test_no_option_is_named_that_is_refused_beside_others() -> None:
+    for options in ({"trim_space": True}, {"escape": "\\"}, {"delimiter": "||"}):
+        delimiter = str(options.get("delimiter", ",")).encode()
+        data = b'id,name\n1,5" pipe\n'.replace(b",", delimiter)
+        with pytest.raises(ObjectError, match="has a quote inside a field") as raised:
+            read(data, options)
+        assert "bare_quotes" not in raised.value.advice
+
+
+def test_fields_that_are_too_many_are_left_out_without_copies_of_what_stays() -> None:
+    row = b'"' + b"x" * 2_000_000 + b'",2' + b",3" * 1000 + b"\n"
+    tracemalloc.start()
+    try:
+        good, _ = read_all(row, "string", "int", extra_columns="ignore")
+        assert tracemalloc.get_traced_memory()[1] < 60_000_000
+    finally:
+        tracemalloc.stop()
+    assert good == {1: ("x" * 2_000_000, 2)}

@@ -72,7 +72,7 @@ def test_columns_rows_and_errors_are_shown(s3):
         "the source's header is id,amount,note: first difference at column 1, 'id;amount;note' "
         "instead of 'id'. Correct the object or remove it, or narrow `pattern` so that it is left "
         "out, then run again; or set skip_lines, if other lines precede the header; or set "
-        "delimiter: ';'",
+        'delimiter: ";"',
     ]
 
 

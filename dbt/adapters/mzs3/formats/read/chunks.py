@@ -56,6 +56,8 @@ def skip_preamble(start: Chunk, dialect: SourceDialect | None) -> Chunk:
     """
     if start.byte == 0 and start.data.startswith(BOM):
         start = start.after(len(BOM))
+    if dialect is not None and dialect.is_canonical:
+        dialect = None  # it leaves out no lines: small objects are many
     data, missing, end = start.data, start.preamble or 0, 0
     found: re.Match[bytes] | None = None
     while missing and end < len(data):

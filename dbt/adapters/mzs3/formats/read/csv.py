@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from dbt.adapters.mzs3.formats.read.chunks import Chunk, is_plain, parse
 from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.convert import convert, convert_good, is_special, require_year
-from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, other_delimiter
+from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, delimiter_option
 from dbt.adapters.mzs3.formats.read.encoding import invalid_utf8
 from dbt.adapters.mzs3.formats.read.format import RecordField, Records, Reject
 from dbt.adapters.mzs3.formats.read.header import PREAMBLE, split_header
@@ -142,7 +142,8 @@ class CsvDecoder(TextDecoder):
             # For other bad records, no column's type is the cause.
             if min(bad) not in values:
                 advice = f"; or set {first.option}" if first.option else ""
-                advice += PREAMBLE if first.number == 0 else ""
+                # What was taken for the header, or for the first record, may be a title.
+                advice += PREAMBLE if first.line <= 2 else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
         good = pa.array(cut.numbers(_without(numbers, values)), pa.int64())
         return Records(
@@ -224,7 +225,7 @@ class CsvDecoder(TextDecoder):
         texts = [
             row.text + missing * (layout.width - row.actual_columns) + "\n"
             if row.actual_columns < layout.width
-            else first.findall(row.text)[0] + "\n"
+            else next(first.finditer(row.text)).group() + "\n"
             for row in fitted
         ]
         found = parse("".join(texts).encode(), layout, types, self._canonical).columns
@@ -285,8 +286,8 @@ class CsvDecoder(TextDecoder):
                 option = "skip_blank_lines: true"
             elif raw.startswith(b"#"):
                 option = "comment: '#'"
-            elif len(fields) == 1 and (delimiter := other_delimiter(fields[0], width)):
-                option = f"delimiter: {delimiter!r}"
+            elif len(fields) == 1 and (other := delimiter_option(fields[0], width)):
+                option = other
             elif len(fields) < width:
                 option = "missing_columns: null"
             elif len(fields) > width:

@@ -6,6 +6,7 @@ where records begin and end, also those that are not well-formed.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -28,10 +29,12 @@ def swap_ends(data: bytes) -> bytes:
     return data.translate(_SWAP_ENDS)
 
 
-def other_delimiter(text: str, width: int) -> str:
-    """A usual delimiter that would make so many fields of the text, or the empty string."""
+def delimiter_option(text: str, width: int) -> str:
+    """The option, as in YAML, with a usual delimiter that makes so many fields of the text; empty
+    if none does."""
     usual = (",", ";", "\t", "|", "||", "::")
-    return next((each for each in usual if width > 1 and text.count(each) == width - 1), "")
+    found = (each for each in usual if width > 1 and text.count(each) == width - 1)
+    return next((f"delimiter: {json.dumps(each)}" for each in found), "")
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class SourceDialect(CsvDialect):
             )
         if self.bare_quotes and not quote:
             problems.append("bare_quotes needs a quote: without one, every quote is bare")
-        if self.bare_quotes and (has_escape or self.trim_space or several):
+        if self.bare_quotes and self.rules_out_bare_quotes:
             problems.append(
                 "bare_quotes can't be combined with escape, trim_space or a delimiter of several "
                 "characters, as it would be unclear where fields end"
@@ -112,6 +115,11 @@ class SourceDialect(CsvDialect):
         strict = not (self.bare_quotes or self.trim_space or self.skip_blank_lines or self.comment)
         usual = len(self.delimiter) == 1 and self.record_delimiter == LF
         return strict and usual and self.escape == self.quote
+
+    @property
+    def rules_out_bare_quotes(self) -> bool:
+        """Whether `bare_quotes` is refused beside the other options."""
+        return self.trim_space or len(self.delimiter) > 1 or self.escape != self.quote
 
     @property
     def lines_are_records(self) -> bool:
@@ -145,7 +153,8 @@ class SourceDialect(CsvDialect):
         quote = re.escape(self.quote)
         field = self.text_outside_quotes(b"").decode()
         if quote:
-            field = rf"(?:{quote}(?:[^{quote}]|{quote}{quote})*{quote}|{field})"
+            inside = rf"[^{quote}]*(?:{quote}{quote}[^{quote}]*)*"
+            field = rf"(?:{quote}{inside}{quote}|{field})"
         return rf"{field}(?:{re.escape(self.delimiter)}{field}){{{count - 1}}}"
 
     def padded(self, data: bytes, count: int) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
-from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, other_delimiter, swap_ends
+from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, delimiter_option, swap_ends
 from dbt.adapters.mzs3.formats.read.format import EXACT, SUBSET
 from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem, excerpt
 from dbt.adapters.mzs3.formats.read.records import MalformedRecord, first_record
@@ -68,8 +68,8 @@ def malformed_header(
 
 
 def _delimiter(found: Sequence[str], width: int) -> str:
-    delimiter = other_delimiter(found[0], width) if len(found) == 1 else ""
-    return f"; or set delimiter: {delimiter!r}" if delimiter else ""
+    option = delimiter_option(found[0], width) if len(found) == 1 else ""
+    return f"; or set {option}" if option else ""
 
 
 def header_difference(found: Sequence[str], pinned: Sequence[str]) -> str | None:

@@ -340,7 +340,7 @@ class JsonDecoder(TextDecoder):
             first = rejects[0]
             advice = _OTHER_TYPE if first.number in wrong else ""
             if first.option:
-                advice = f"; or, if records may lack keys, set `{first.option}`"
+                advice = f"; or set {first.option}"
             where = {"line": first.line, "byte": first.byte}
             cause = HEADER if first.number in other_keys else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, cause=cause, **where)

@@ -61,7 +61,8 @@ def first_record(
             raw = raw.strip(b" \t") if dialect.trim_space else raw
             if quote and data.startswith(quote, position):
                 problem = "has a quote inside a field that does not start with one"
-                option = "trim_space: true" if not raw.strip(b" \t") else "bare_quotes: true"
+                option = "" if dialect.rules_out_bare_quotes else "bare_quotes: true"
+                option = option if raw.strip(b" \t") else "trim_space: true"
                 raise MalformedRecord(number, problem, option)
             if len(delimiter) > 1 and SEPARATOR in raw:
                 problem = (
