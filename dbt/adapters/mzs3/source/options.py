@@ -189,8 +189,14 @@ class SourceDefinition:
         return self.key_order == ASCENDING
 
     def pinned_options(self) -> dict[str, Any]:
-        """The declared values of the options that can't be changed once they are pinned."""
-        return {key: value for key, value in as_config(self).items() if key in PINNED}
+        """The declared values of the options that can't be changed once they are pinned.
+
+        Without one that has the value of the option that it follows, as `escape` does `quote`.
+        """
+        values = as_config(self)
+        return {
+            key: values[key] for key, one in PINNED.items() if values[key] != values.get(one.like)
+        }
 
     def problems(self, given: Mapping[str, Any]) -> Iterator[str]:
         """Options that are missing, or can't be combined."""

@@ -25,7 +25,9 @@ from dbt.adapters.mzs3.spark.sql import PARQUET
 # Types that accept nearly every text.
 _OF_ANY_TEXT = ("string", "binary")
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
-_DEFAULTS = {key: one.default for key, one in PINNED.items() if one.default is not MISSING}
+_DEFAULTS = {
+    key: one.default for key, one in PINNED.items() if one.default is not MISSING and not one.like
+}
 
 
 @dataclass(frozen=True)
@@ -184,9 +186,9 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
         "file_format": definition.file_format or pinned.file_format
     }
     differences = [
-        f"the {key} is declared as {declared!r} but was pinned as {then.get(key)!r}"
-        for key, declared in now.items()
-        if declared != then.get(key)
+        f"the {key} is declared as {_value(now, key)!r} but was pinned as {_value(then, key)!r}"
+        for key in {**now, **then}
+        if now.get(key) != then.get(key)
     ]
     header = pinned.header
     if (definition.header is False) != (header is None):
@@ -210,6 +212,10 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
         *_unmatchable(header, definition.reading.header_match),
         *_column_differences(columns, pinned.columns),
     ]
+
+
+def _value(options: Mapping[str, Any], key: str) -> Any:
+    return options.get(key, options.get(PINNED[key].like) if key in PINNED else None)
 
 
 def _column_differences(wanted: Sequence[Column], pinned: Sequence[Column]) -> list[str]:
