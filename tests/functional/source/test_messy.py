@@ -23,7 +23,7 @@ OPTIONS = """          skip_lines: 1
           trim_space: true
           skip_blank_lines: true
           missing_columns: null
-          extra_columns: ignore
+          extra_columns: rescue
 """
 COLUMNS = """        columns: [{name: id, data_type: bigint}, {name: name}]
 """
@@ -33,7 +33,7 @@ id || name
 
 1 || "ann "
 2
-3||bob||x
+3||bob||x||"y z"
 """
 
 
@@ -42,7 +42,7 @@ class TestMessyFiles:
     def models(self):
         return {
             "sources.yml": SOURCES + COLUMNS,
-            "names.sql": "select id, name from {{ source('lake', 'by_hand') }}",
+            "names.sql": "select id, name, _mz_rescued from {{ source('lake', 'by_hand') }}",
         }
 
     @pytest.fixture(scope="class", autouse=True)
@@ -56,11 +56,13 @@ class TestMessyFiles:
         assert "line 1, byte 0" in log
         write_file(SOURCES + OPTIONS + COLUMNS, project.project_root, "models", "sources.yml")
         run_dbt(["run"])
-        rows = project.run_sql("select id, name from {schema}.names order by id", fetch="all")
-        assert [tuple(row) for row in rows] == [(1, "ann "), (2, None), (3, "bob"), (4, "eve")]
+        rows = project.run_sql("select * from {schema}.names order by id", fetch="all")
+        assert [tuple(row) for row in rows] == [
+            *((1, "ann ", None), (2, None, None), (3, "bob", 'x||"y z"'), (4, "eve", None))
+        ]
         _, log = run_dbt_and_capture(["run-operation", "purify_s3_sources"])
         assert (
-            "WITH (missing_columns = 'null', extra_columns = 'ignore', skip_lines = 1, "
+            "WITH (missing_columns = 'null', extra_columns = 'rescue', skip_lines = 1, "
             "delimiter = '||', trim_space = TRUE, skip_blank_lines = TRUE, comment = '#');"
         ) in log
         write_file(SOURCES + COLUMNS, project.project_root, "models", "sources.yml")

@@ -244,7 +244,8 @@ def _make_tables(
         f"({_LEDGER_DDL}, epoch string, phase string{writer}) USING {file_format} "
         "PARTITIONED BY (epoch, phase)"
     )
-    columns = f"{schema_ddl(pinned.columns)}, {EPOCH_COLUMN} string"
+    stored = definition.reading.with_rescued(pinned.columns)
+    columns = f"{schema_ddl(stored)}, {EPOCH_COLUMN} string"
     rows = f"({columns}) USING {file_format} PARTITIONED BY ({EPOCH_COLUMN})"
     common = _with_table_prefix({_FORMAT: file_format, _SOURCE: encode_property(definition.name)})
     for suffix, ddl, more in (("__rows", rows, parts), ("__ledger", ledger, {})):

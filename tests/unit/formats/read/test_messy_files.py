@@ -51,6 +51,18 @@ FILES: dict[str, tuple[bytes, dict[str, Any], list[tuple[str | None, ...]]]] = {
         b'id,name\n"1"\n2,bob\n', {"missing_columns": "null"}, [("1", None), CLEAN[1]]),
     "long records": (b"id,name\n1,ann,x,y\n2,bob,z\n", {"extra_columns": "ignore"}, CLEAN),
     "a delimiter at each end": (b"id,name\n1,ann,\n2,bob,\n", {"extra_columns": "ignore"}, CLEAN),
+    "long records, rescued": (
+        b'id,name\n1,ann,x,"y, ""z"""\r\n2,bob\n3,eve,\n', {"extra_columns": "rescue"},
+        [("1", "ann", 'x,"y, ""z"""'), ("2", "bob", None), ("3", "eve", "")]),
+    "two pipes, rescued": (
+        b'id||name\n1||ann||x|y||"a||b\x1f"\n', {"delimiter": "||", "extra_columns": "rescue"},
+        [("1", "ann", 'x|y||"a||b\x1f"')]),
+    "escapes, rescued": (
+        b'id,name\n1,ann,"a\\"b"\n', {"escape": "\\", "extra_columns": "rescue"},
+        [("1", "ann", '"a""b"')]),
+    "old Excel, rescued": (
+        b'id,name\r1,ann,"x\ny"\r',
+        {"record_delimiter": "cr", "extra_columns": "rescue"}, [("1", "ann", '"x\ny"')]),
     "short and long": (
         b'id,name\n1\n2,bob,"x\ny"\n', {"missing_columns": "null", "extra_columns": "ignore"},
         [("1", None), CLEAN[1]]),

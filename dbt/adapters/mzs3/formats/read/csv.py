@@ -65,6 +65,7 @@ class CsvDecoder(TextDecoder):
         self, form: CsvFormat, header: tuple[str, ...] | None, columns: Sequence[Column]
     ) -> None:
         super().__init__(form, header, columns)
+        self.columns = columns = form.reading.with_rescued(columns)
         self._dialect = form.dialect
         self._canonical = form.dialect.canonical_dialect
         self._all_text = [pa.string()] * len(columns)
@@ -184,16 +185,18 @@ class CsvDecoder(TextDecoder):
         ragged: list[Any] | None = None,
     ) -> list[pa.Array]:
         """The columns of canonical text; see `parse`. Shorter and longer records are among them
-        if the source allows these."""
+        if the source allows these; the last column may be of what is rescued."""
         if not data:
             return [pa.array([], kind) for kind in types]
         reading, rows = self._reading, list[Any]()
         if reading.fills and not self._dialect.bare_quotes:
             data = self._canonical.padded(data, layout.width)
         collects = ragged is not None or reading.fills or reading.cuts
+        own, rescued = types[: len(layout.fields)], types[len(layout.fields) :]
         columns: list[pa.Array] = parse(
-            data, layout, types, self._canonical, ragged=rows if collects else None
+            data, layout, own, self._canonical, ragged=rows if collects else None
         ).columns
+        columns += (pa.nulls(len(columns[0]), kind) for kind in rescued)
         fits = [
             reading.fills if row.actual_columns < layout.width else reading.cuts for row in rows
         ]
@@ -202,7 +205,7 @@ class CsvDecoder(TextDecoder):
                 raise ValueError  # as pyarrow does
             ragged += (row for row, does_fit in zip(rows, fits, strict=True) if not does_fit)
         if any(fits):
-            columns = self._with_fitted(columns, rows, [*compress(rows, fits)], layout, types)
+            columns = self._with_fitted(columns, rows, [*compress(rows, fits)], layout, own)
         if self._dialect.record_delimiter != CR:
             return columns
         return [_with_ends_swapped(column) for column in columns]
@@ -222,13 +225,15 @@ class CsvDecoder(TextDecoder):
         numbers += (row.number - 1 for row in fitted)
         missing = self._canonical.delimiter + self._canonical.null
         first = re.compile(self._canonical.fields(layout.width))
-        texts = [
-            row.text + missing * (layout.width - row.actual_columns) + "\n"
-            if row.actual_columns < layout.width
-            else next(first.finditer(row.text)).group() + "\n"
-            for row in fitted
-        ]
+        texts, rescued = list[str](), list[str | None]()
+        for row in fitted:
+            lacks = layout.width - row.actual_columns
+            end = len(row.text) if lacks > 0 else next(first.finditer(row.text)).end()
+            texts.append(row.text[:end] + missing * lacks + "\n")
+            rest = row.text[end + 1 :]  # behind the delimiter
+            rescued.append(None if lacks > 0 else self._dialect.with_own_delimiter(rest))
         found = parse("".join(texts).encode(), layout, types, self._canonical).columns
+        found += [pa.array(rescued, pa.string())] * (len(columns) - len(found))
         order = pc.array_sort_indices(pa.array(numbers))
         return [pa.concat_arrays(both).take(order) for both in zip(columns, found, strict=True)]
 
@@ -277,7 +282,7 @@ class CsvDecoder(TextDecoder):
         try:
             fields, _ = first_record(raw, dialect, self._reading.encoding)
         except MalformedRecord as malformed:
-            names = {i: c.name for i, c in zip(layout.fields, self.columns, strict=True)}
+            names = {i: c.name for i, c in zip(layout.fields, self.columns, strict=False)}
             name, error = names.get(malformed.number - 1), str(malformed)
             option = malformed.option
         else:

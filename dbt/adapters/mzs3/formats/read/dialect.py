@@ -169,6 +169,13 @@ class SourceDialect(CsvDialect):
         pieces[::2] = outside.split(quote) if quote else [outside]
         return quote.join(pieces) + b"\n"
 
+    def with_own_delimiter(self, text: str) -> str:
+        """Canonical text whose fields stand between delimiters of the dialect."""
+        pieces = text.split(self.quote) if self.quote else [text]
+        own, separator = self.delimiter, self.canonical_dialect.delimiter
+        pieces[::2] = [piece.replace(separator, own) for piece in pieces[::2]]
+        return self.quote.join(pieces)
+
     @property
     def can_be_cut(self) -> bool:
         """Whether newlines, and the number of quotes before them, say where records end."""

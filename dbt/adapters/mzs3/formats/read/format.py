@@ -17,7 +17,7 @@ FORMAT_NAMES = CSV, AVRO, PARQUET, JSONL = ("csv", "avro", "parquet", "jsonl")
 EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
 HEADER_MATCHES = (EXACT, REORDER, SUBSET)
 FAIL, SKIP_OBJECT, REJECT = "fail", "skip_object", "reject"
-NULL, IGNORE = "null", "ignore"
+NULL, IGNORE, RESCUE = "null", "ignore", "rescue"
 ON_HEADER_MISMATCH = (FAIL, SKIP_OBJECT)
 ON_BAD_ROW = (FAIL, REJECT)
 
@@ -63,10 +63,10 @@ class Reading:
     """`null`: a record with fewer fields than the header, or without some of its keys, has NULL in
     their place. `fail`: it is a bad record."""
     extra_columns: str = option(
-        choice((FAIL, IGNORE)), FAIL, formats=(CSV,), pinned=True, after="missing_columns"
+        choice((FAIL, IGNORE, RESCUE)), FAIL, formats=(CSV,), pinned=True, after="missing_columns"
     )
-    """`ignore`: what a record has behind the fields of the header is left out. `fail`: it is a bad
-    record."""
+    """`ignore`: what a record has behind the fields of the header is left out. `rescue`: it is the
+    text of the column `_mz_rescued`. `fail`: it is a bad record."""
 
     @property
     def skips(self) -> bool:
@@ -80,8 +80,12 @@ class Reading:
 
     @property
     def cuts(self) -> bool:
-        """Whether fields behind those of the header are left out."""
-        return self.extra_columns == IGNORE
+        """Whether a record may have fields behind those of the header."""
+        return self.extra_columns != FAIL
+
+    def with_rescued(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """The columns, and one of what is behind the fields of the header if that is kept."""
+        return (*columns, *[Column("_mz_rescued")] * (self.extra_columns == RESCUE))
 
     @property
     def rejects(self) -> bool:

@@ -90,12 +90,17 @@ class FetchSpec:
     @property
     def ddl(self) -> str:
         """The schema of the rows that tasks make, in Spark's DDL."""
-        return schema_ddl(self.columns, with_problem=self.has_problems)
+        return schema_ddl(self.stored_columns, with_problem=self.has_problems)
+
+    @property
+    def stored_columns(self) -> tuple[Column, ...]:
+        """The columns of these rows that have the values of records."""
+        return self.reading.with_rescued(self.columns)
 
     @property
     def schema(self) -> pa.Schema:
         """The schema of these rows in Arrow."""
-        columns = (*self.columns, *_METADATA_COLUMNS[:-1])
+        columns = (*self.stored_columns, *_METADATA_COLUMNS[:-1])
         kinds = [(column.name, arrow_type(column.data_type)) for column in columns]
         return pa.schema([*kinds, (PROBLEM_COLUMN, _PROBLEM_TYPE)] if self.has_problems else kinds)
 
@@ -256,7 +261,7 @@ class ObjectRows:
         problems: pa.Array | None = None,
         values: Sequence[pa.Array] = (),
     ) -> pa.RecordBatch:
-        kinds = (arrow_type(column.data_type) for column in self.spec.columns)
+        kinds = (arrow_type(column.data_type) for column in self.spec.stored_columns)
         values = values or [pa.nulls(len(numbers), kind) for kind in kinds]
         uris, times = (pa.repeat(one, len(numbers)) for one in (self.uri, self.modified))
         return _batch(self.spec, [*values, uris, numbers, times], problems)
@@ -284,7 +289,7 @@ def _batch(
     spec: FetchSpec, arrays: Sequence[pa.Array], problems: pa.Array | None = None
 ) -> pa.RecordBatch:
     """The rows with these values; without `problems`, all of them are good."""
-    names = [column.name for column in (*spec.columns, *_METADATA_COLUMNS)]
+    names = [column.name for column in (*spec.stored_columns, *_METADATA_COLUMNS)]
     assert problems is None or spec.has_problems
     if spec.has_problems:
         problems = pa.nulls(len(arrays[0]), _PROBLEM_TYPE) if problems is None else problems

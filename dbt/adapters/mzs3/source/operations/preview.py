@@ -171,7 +171,8 @@ def _sample(
     definition: SourceDefinition, read_as: PinnedDefinition, objects: Sequence[S3Object], rows: int
 ) -> tuple[pa.Table, list[str]]:
     """The first records of objects, and the lines that show them, with `rows` of them."""
-    names, wrong = [column.name for column in read_as.columns], 0
+    shown = definition.reading.with_rescued(read_as.columns)
+    names, wrong = [column.name for column in shown], 0
     batches, reads, errors = list[pa.RecordBatch](), list[str](), list[str]()
     reading = replace(definition.reading, on_bad_row=REJECT)
     form = open_format(definition.format, definition.dialect, definition.compression, reading)
@@ -196,7 +197,7 @@ def _sample(
         text = f"{stored.uri} ({bytes_text(stored.size)}): {count_with_commas(count, 'record')}"
         reads.append(f"  read of {text}, {count_with_commas(wrong - before, 'error')}")
     table = pa.Table.from_batches(batches) if batches else pa.table({name: [] for name in names})
-    types = ", ".join(f"{sql_name(one.name)} {one.data_type}" for one in read_as.columns)
+    types = ", ".join(f"{sql_name(one.name)} {one.data_type}" for one in shown)
     lines = [f"  columns: {types}", *reads]
     if table.num_rows:
         texts = [value_text(one.combine_chunks()).to_pylist() for one in table[:rows].columns]
