@@ -17,6 +17,7 @@ from dbt.adapters.mzs3.formats.read.convert import FALSE_VALUES, TRUE_VALUES
 from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.encoding import ReadBytes
 from dbt.adapters.mzs3.formats.read.object_error import FIX_OBJECT, HeaderProblem, ObjectError
+from dbt.adapters.mzs3.formats.read.records import has_stray_quote
 from dbt.adapters.mzs3.text import count_noun
 
 BLOCK_BYTES = 4 * 1024 * 1024
@@ -47,7 +48,7 @@ class Chunk(NamedTuple):
         return self._replace(data=self.data[length:], byte=byte, line=line)
 
 
-def skip_preamble(start: Chunk, dialect: SourceDialect | None) -> Chunk:
+def skip_preamble(start: Chunk, dialect: SourceDialect) -> Chunk:
     """Returns the chunk, from an object's start, without what precedes its header or records.
 
     That is the BOM, then `start.preamble` lines, then lines that the dialect leaves out. Unless
@@ -56,8 +57,6 @@ def skip_preamble(start: Chunk, dialect: SourceDialect | None) -> Chunk:
     """
     if start.byte == 0 and start.data.startswith(BOM):
         start = start.after(len(BOM))
-    if dialect is not None and dialect.is_canonical:
-        dialect = None  # it leaves out no lines: small objects are many
     data, missing, end = start.data, start.preamble or 0, 0
     found: re.Match[bytes] | None = None
     while missing and end < len(data):
@@ -68,12 +67,12 @@ def skip_preamble(start: Chunk, dialect: SourceDialect | None) -> Chunk:
     if missing and start.last and (start.byte or data):
         problem = f"the object has {count_noun(missing, 'line')} fewer than skip_lines"
         raise HeaderProblem(problem, FIX_PREAMBLE, line=start.line, byte=start.byte)
-    while not missing and dialect is not None and end < len(data):
+    while not missing and not dialect.is_canonical and end < len(data):
         found = dialect.left_out.match(data, end)
         if found is None or not (found.group().endswith(b"\n") or start.last):
             break
         end = found.end()
-    if not start.last and dialect is not None and dialect.skip_blank_lines:
+    if not start.last and dialect.skip_blank_lines:
         # Perhaps a blank line of which the end is still to come.
         found = re.compile(dialect.blanks + rb"\r?\Z").match(data, end) or found
     is_over = start.last or (not missing and end < len(data) and found is None)
@@ -99,13 +98,13 @@ class Chunks:
     """An iterator over chunks of about `block_bytes`, of whole records, without the preamble.
 
     Holds one block and one record. The last chunk may lack its newline. Near a misplaced quote a
-    chunk may end inside a record: the decoder finds the quote, and calls `give_back`. Without a
-    dialect each line is a record. The empty chunk `start` is where the stream begins. Raises
-    RecordTooLarge for a record, or a preamble, of more than `max_record_bytes`.
+    chunk may end inside a record: the decoder finds the quote, and calls `give_back`. The empty
+    chunk `start` is where the stream begins. Raises RecordTooLarge for a record, or a preamble, of
+    more than `max_record_bytes`.
     """
 
     read: ReadBytes
-    dialect: SourceDialect | None
+    dialect: SourceDialect
     start: Chunk = START
     block_bytes: int = BLOCK_BYTES
     max_record_bytes: int = MAX_RECORD_BYTES
@@ -156,7 +155,7 @@ class Chunks:
 
     def _complete(self, rest: Chunk) -> int:
         """How many bytes are complete records; 0 if more have to be read first."""
-        if self.dialect is None or self.dialect.lines_are_records:
+        if self.dialect.lines_are_records:
             end = rest.data.rfind(b"\n") + 1
             if not end and len(rest.data) > self.max_record_bytes:
                 raise RecordTooLarge(rest, self.max_record_bytes, "is each one on its own line?")
@@ -228,28 +227,6 @@ def is_plain(
     # pyarrow's regular expressions take linear time, whatever the data.
     whole = rf"\A(?:{record}{dialect.line_end.decode()})*(?:{record})?\z"
     return bool(pc.match_substring_regex(binary_value(data), whole)[0].as_py())
-
-
-def has_stray_quote(data: bytes, dialect: SourceDialect) -> bool:
-    """Whether a quote stands where none can, in data that may end inside a quoted field."""
-    data, dialect = dialect.canonical(data), dialect.canonical_dialect
-    # A quoted field stands between delimiters and line ends, and two adjacent quotes are one quote
-    # in a field: so text outside of quotes starts and ends with a delimiter or a line end. The
-    # text is reversed to check its end: a search is fastest for a pattern that starts with a
-    # literal. A carriage return begins a line's end, so it can only be after a field.
-    quote = dialect.quote.encode()
-    if not quote:
-        return False
-    pieces = data.split(quote)
-    outside = quote.join(pieces[::2])
-    if len(pieces) % 2 == 0:
-        # The last piece is inside quotes, so a quote follows the last outer piece.
-        outside += quote
-    literal = re.escape(quote)
-    none_of = re.escape(dialect.delimiter.encode()) + literal
-    before_text = re.compile(b"%b[^\r\n%b]" % (literal, none_of))
-    after_text = re.compile(b"%b[^\n%b]" % (literal, none_of))
-    return bool(before_text.search(outside) or after_text.search(outside[::-1]))
 
 
 def parse(

@@ -79,7 +79,7 @@ class CsvDecoder(TextDecoder):
     def decode(self, chunk: Chunk, layout: RecordLayout) -> Records:
         """See `TextDecoder`. If bad records are rejected, one that does not end in the chunk is
         not decoded, except in the last chunk."""
-        good = None if self._expects_rejects else self.canonical(chunk.data)
+        good = None if self._expects_rejects else self._dialect.canonical(chunk.data)
         batch = None if good is None else self.all_good(good, layout)
         if batch is not None:
             return Records(batch, batch.num_rows)
@@ -124,9 +124,9 @@ class CsvDecoder(TextDecoder):
         """The chunk's records, some of which may be bad."""
         last = chunk.last or not self._reading.rejects
         cut = cut_records(chunk.data, self._dialect, last=last, blank_is_wrong=layout.width > 1)
-        numbers = _without(range(len(cut.starts)), cut.malformed | cut.left_out)
+        numbers = _without(range(len(cut.starts)), cut.malformed)
         try:
-            text, rows = self._text_columns(self.canonical(cut.well_formed()), layout)
+            text, rows = self._text_columns(self._dialect.canonical(cut.well_formed()), layout)
             if len(text[0]) + len(rows) != len(numbers):
                 raise ValueError  # pyarrow's reader and ours disagree
         except ValueError as exc:
@@ -146,10 +146,10 @@ class CsvDecoder(TextDecoder):
                 # What was taken for the header, or for the first record, may be a title.
                 advice += PREAMBLE if first.line <= 2 else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, line=first.line, byte=first.byte)
-        good = pa.array(cut.numbers(_without(numbers, values)), pa.int64())
+        good = pa.array(_without(numbers, values), pa.int64())
         return Records(
             self.batch(arrays),
-            len(cut.starts) - len(cut.left_out),
+            len(cut.starts),
             good,
             tuple(rejects),
             unread=len(chunk.data) - cut.end,
@@ -265,16 +265,14 @@ class CsvDecoder(TextDecoder):
     ) -> Iterator[Reject]:
         """The bad records in order; `bad` has the column and the error of each, where known."""
         line, byte, reached = chunk.line, chunk.byte, 0
-        in_order = sorted(bad)
-        for number, record in zip(in_order, cut.numbers(in_order), strict=True):
+        for number in sorted(bad):
             start = cut.starts[number]
             line += chunk.data.count(b"\n", reached, start)
             byte += chunk.width(chunk.data[reached:start])
             reached = start
             raw = cut.record(number)
             name, error, *option = bad[number] or self._wrong(raw, layout)
-            kept = self.raw_text(raw)
-            yield Reject(record, line, byte, kept, name, error, *option)
+            yield Reject(number, line, byte, self.raw_text(raw), name, error, *option)
 
     def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str, str]:
         """The bad column, if there is exactly one, what is wrong, and the option that reads it."""

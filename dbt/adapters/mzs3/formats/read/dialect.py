@@ -24,11 +24,6 @@ _ESCAPED_ESCAPE, _ESCAPED_QUOTE, _REFUSED = b"\0\1", b"\0\2", b"\0\3"
 _SWAP_ENDS = bytes.maketrans(b"\r\n", b"\n\r")
 
 
-def swap_ends(data: bytes) -> bytes:
-    """The text with line feeds for its carriage returns, and the other way round."""
-    return data.translate(_SWAP_ENDS)
-
-
 def delimiter_option(text: str, width: int) -> str:
     """The option, as in YAML, with a usual delimiter that makes so many fields of the text; empty
     if none does."""
@@ -64,8 +59,7 @@ class SourceDialect(CsvDialect):
     def problems(self, _: object = None, *, of_source: bool = True) -> list[str]:
         """What PostgreSQL would refuse, and what can't be read exactly together."""
         problems = super().problems(of_source=of_source)
-        delimiter, quote, escape = self.delimiter, self.quote, self.escape
-        comment = self.comment
+        delimiter, quote, escape, comment = self.delimiter, self.quote, self.escape, self.comment
         several, has_escape = len(delimiter) > 1, escape != quote
         if has_escape and not quote:
             problems.append("escape needs a quote: only quoted fields have escapes")
@@ -103,6 +97,10 @@ class SourceDialect(CsvDialect):
     def _marks(self) -> tuple[bytes, bytes, bytes]:
         return self.delimiter.encode(), self.quote.encode(), self.escape.encode()
 
+    def ends_swapped(self, data: bytes) -> bytes:
+        """The text; if records end in carriage returns, with these and line feeds swapped."""
+        return data.translate(_SWAP_ENDS) if self.record_delimiter == CR else data
+
     @property
     def canonical_dialect(self) -> SourceDialect:
         """The dialect of canonical text."""
@@ -133,9 +131,10 @@ class SourceDialect(CsvDialect):
 
     @property
     def escapable(self) -> tuple[bytes, ...]:
-        """What an escape may precede, beside a quote or another escape."""
+        """What an escape may precede."""
+        delimiter, quote, escape = self._marks
         ends = (b"\n",) if self.record_delimiter == CR else (b"\r\n", b"\n")
-        return (self.delimiter.encode(), *ends)
+        return (quote,) if escape == quote else (quote, escape, delimiter, *ends)
 
     def text_outside_quotes(self, excluded: bytes) -> bytes:
         """The pattern of a field's text without quotes and these characters, all up to there."""
@@ -216,7 +215,7 @@ class SourceDialect(CsvDialect):
                 outside = outside.replace(quote * 2, quote + _REFUSED + quote)
             outside = outside.replace(_ESCAPED_ESCAPE, escape * 2)
             outside = outside.replace(_ESCAPED_QUOTE, _REFUSED)
-            for each in self.escapable:
+            for each in self.escapable[2:]:
                 inside = inside.replace(escape + each, each)
             inside = inside.replace(escape, _REFUSED).replace(_ESCAPED_ESCAPE, escape)
         pieces[::2] = outside.split(quote)
@@ -304,3 +303,7 @@ class SourceDialect(CsvDialect):
         }
         pattern = b"|".join(b"(?P<%b>%b)" % (name.encode(), each) for name, each in kinds.items())
         return re.compile(rb"(?!\Z)(?:%b)" % pattern, re.MULTILINE)
+
+
+LINES = SourceDialect(delimiter="\0", quote="", escape="", null="\0")
+"""Each line is a record; unlike any dialect that a source may have."""

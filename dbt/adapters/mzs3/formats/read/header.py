@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
-from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, delimiter_option, swap_ends
+from dbt.adapters.mzs3.formats.read.dialect import SourceDialect, delimiter_option
 from dbt.adapters.mzs3.formats.read.format import EXACT, SUBSET
 from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem, excerpt
 from dbt.adapters.mzs3.formats.read.records import MalformedRecord, first_record
@@ -28,8 +28,7 @@ def split_header(
     except MalformedRecord as malformed:
         option = PREAMBLE + (f"; or set {malformed.option}" if malformed.option else "")
         raise malformed_header(str(malformed), chunk.line, chunk.byte, option) from malformed
-    if dialect.record_delimiter == CR:
-        names = tuple(swap_ends(name.encode()).decode() for name in names)
+    names = tuple(dialect.ends_swapped(name.encode()).decode() for name in names)
     return names, chunk.after(end)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dbt.adapters.mzs3.formats.read.dialect import CR, SEPARATOR, SourceDialect
 from dbt.adapters.mzs3.formats.read.encoding import invalid_byte, invalid_utf8
@@ -49,7 +49,7 @@ def first_record(
         start = position
         position = _end(blanks, data, position)
         if quote and data.startswith(quote, position):
-            raw, position = _quoted_field(data, position, dialect, number)
+            raw, position = _quoted_field(data, position + 1, dialect, number)
             position = _end(blanks, data, position)
             follows = data[position : position + 1]
             if not (data.startswith(delimiter, position) or follows in b"\r\n"):
@@ -101,45 +101,24 @@ def _end(pattern: re.Pattern[bytes], data: bytes, position: int) -> int:
 def _quoted_field(
     data: bytes, start: int, dialect: SourceDialect, number: int
 ) -> tuple[bytes, int]:
-    """The text of the field whose opening quote is at `start`, and where the field ends."""
-    quote, escape = dialect.quote.encode(), dialect.escape.encode()
-    if escape != quote:
-        return _escaped_field(data, start + 1, dialect, number)
-    parts: list[bytes] = []
-    while True:
-        end = data.find(quote, start + 1)
-        if end < 0:
-            raise _not_closed(number, dialect)
-        parts.append(data[start + 1 : end])
-        start = end + 1
-        if not data.startswith(quote, start):
-            return quote.join(parts), start
-
-
-def _escaped_field(
-    data: bytes, start: int, dialect: SourceDialect, number: int
-) -> tuple[bytes, int]:
     """The text of a field from behind its opening quote on, and where the field ends."""
     quote, escape = dialect.quote.encode(), dialect.escape.encode()
-    escapable = (quote, escape, *dialect.escapable)
     marks = re.compile(b"%b|%b" % (re.escape(quote), re.escape(escape)))
     parts: list[bytes] = []
     while (found := marks.search(data, start)) is not None:
         parts.append(data[start : found.start()])
         start = found.end()
-        if found.group() == quote:
-            return b"".join(parts), start
+        escapable = dialect.escapable if found.group() == escape else ()
         after = next((each for each in escapable if data.startswith(each, start)), None)
-        if after is None:
+        if after is not None:
+            parts.append(after)
+            start += len(after)
+        elif found.group() == quote:
+            return b"".join(parts), start
+        else:
             raise MalformedRecord(number, "has an escape before a character that needs none")
-        parts.append(after)
-        start += len(after)
-    raise _not_closed(number, dialect)
-
-
-def _not_closed(number: int, dialect: SourceDialect) -> MalformedRecord:
     where = " in its line" if dialect.lines_are_records else ""
-    return MalformedRecord(number, f"has a quoted field that is not closed{where}")
+    raise MalformedRecord(number, f"has a quoted field that is not closed{where}")
 
 
 def _text(raw: bytes, number: int, encoding: str) -> str:
@@ -155,42 +134,31 @@ def _text(raw: bytes, number: int, encoding: str) -> str:
 
 @dataclass(frozen=True)
 class Cut:
-    """Where each record of `data` starts, and the `end` of the last one.
+    """Where each record of `data` starts and ends, and the `end` of what was cut.
 
-    `malformed` has the numbers, from 0, of the records that `first_record` refuses, and of blank
-    lines where these are not allowed. If `quotes_misplaced`, a quote may be the reason for one of
-    them. `left_out` has the numbers of lines that are no records.
+    Lines that are left out may be between records. `malformed` has the numbers, from 0, of the
+    records that `first_record` refuses, and of blank lines where these are not allowed. If
+    `quotes_misplaced`, a quote may be the reason for one of them.
     """
 
     data: bytes
-    starts: list[int]
+    starts: Sequence[int]
+    ends: Sequence[int]
     end: int
     malformed: set[int]
     quotes_misplaced: bool
-    left_out: set[int] = field(default_factory=set)
-
-    def end_of(self, number: int) -> int:
-        """Where the record ends, including its line end."""
-        return self.starts[number + 1] if number + 1 < len(self.starts) else self.end
 
     def record(self, number: int) -> bytes:
         """The record's bytes, including its line end."""
-        return self.data[self.starts[number] : self.end_of(number)]
-
-    def numbers(self, indices: Sequence[int]) -> Sequence[int]:
-        """The numbers of records, from 0, if lines that are left out are not counted."""
-        if not self.left_out:
-            return indices
-        out = sorted(self.left_out)
-        return [index - bisect_left(out, index) for index in indices]
+        return self.data[self.starts[number] : self.ends[number]]
 
     def well_formed(self) -> bytes:
-        """The data without its malformed records, and lines that are left out."""
+        """The data without its malformed records."""
         parts: list[bytes] = []
         start = 0
-        for number in sorted(self.malformed | self.left_out):
+        for number in sorted(self.malformed):
             parts.append(self.data[start : self.starts[number]])
-            start = self.end_of(number)
+            start = self.ends[number]
         parts.append(self.data[start : self.end])
         return b"".join(parts)
 
@@ -204,7 +172,7 @@ def cut_records(data: bytes, dialect: SourceDialect, *, last: bool, blank_is_wro
         return _matched_records(data, dialect, last=last, blank_is_wrong=blank_is_wrong)
     masked, misplaced = _masked_records(data, dialect, last=last)
     if not masked:
-        return Cut(data, [], 0, set(), quotes_misplaced=False)
+        return Cut(data, [], [], 0, set(), quotes_misplaced=False)
     # All loops run in C: `itertools.count` adds the line ends, one byte each.
     lengths = list(map(len, masked.removesuffix(b"\n").split(b"\n")))
     ends = itertools.accumulate(lengths[:-1], initial=0)
@@ -221,7 +189,7 @@ def cut_records(data: bytes, dialect: SourceDialect, *, last: bool, blank_is_wro
             if length < 2 and data.startswith((b"\n", b"\r\n"), start)
         ]
     malformed = {bisect_right(starts, place) - 1 for place in wrong if place < len(masked)}
-    return Cut(data, starts, len(masked), malformed, bool(misplaced))
+    return Cut(data, starts, [*starts[1:], len(masked)], len(masked), malformed, bool(misplaced))
 
 
 def _matched_records(
@@ -229,26 +197,26 @@ def _matched_records(
 ) -> Cut:
     """See `cut_records`. For any dialect; far slower, as it matches record by record."""
     starts: list[int] = []
+    ends: list[int] = []
     malformed: set[int] = set()
-    left_out: set[int] = set()
     quotes_misplaced = False
     whole = len(data)
+    is_utf8 = not invalid_utf8(data)
     blank = re.compile(b"%b(?:%b)?" % (dialect.blanks, dialect.line_end))
     for found in dialect.records.finditer(data):
-        start, end = found.span()
-        kind = found.lastgroup
+        (start, end), kind = found.span(), found.lastgroup
         if end == len(data) and not last and (kind == "open" or data[-1:] != b"\n"):
             whole = start
             break
         if kind == "out":
-            left_out.add(len(starts))
-        elif kind != "good" or (blank_is_wrong and blank.fullmatch(data, start, end)):
+            continue
+        quotes_misplaced |= kind != "good" and not dialect.lines_are_records
+        is_blank = blank_is_wrong and blank.fullmatch(data, start, end)
+        if kind != "good" or is_blank or not (is_utf8 or not invalid_utf8(found.group())):
             malformed.add(len(starts))
-            quotes_misplaced |= kind != "good" and not dialect.lines_are_records
         starts.append(start)
-    wrong = [place for place in invalid_utf8(data) if place < whole]
-    malformed |= {bisect_right(starts, place) - 1 for place in wrong} - left_out
-    return Cut(data, starts, whole, malformed, quotes_misplaced, left_out)
+        ends.append(end)
+    return Cut(data, starts, ends, whole, malformed, quotes_misplaced)
 
 
 def _masked_records(data: bytes, dialect: SourceDialect, *, last: bool) -> tuple[bytes, list[int]]:
@@ -261,12 +229,7 @@ def _masked_records(data: bytes, dialect: SourceDialect, *, last: bool) -> tuple
     delimiter, quote = dialect.delimiter.encode(), dialect.quote.encode()
     if not quote:
         return data if last else data[: data.rfind(b"\n") + 1], []
-    literal, others = re.escape(quote), re.escape(delimiter + quote)
-    # A quote after text, or before text: a search is fastest for a pattern that starts with a
-    # literal. No field begins after a carriage return, but one may end before it, at a line's end.
-    stray_quote = re.compile(
-        b"%b(?:(?<=[^\n%b]%b)|(?=[^\r\n%b]))" % (literal, others, literal, others)
-    )
+    stray_quote = _stray_quote(dialect)
     parts: list[bytes] = []
     misplaced: list[int] = []
     end, window = 0, len(data)
@@ -296,6 +259,24 @@ def _masked_records(data: bytes, dialect: SourceDialect, *, last: bool) -> tuple
         else:
             window *= 2
     return b"".join(parts), misplaced
+
+
+def has_stray_quote(data: bytes, dialect: SourceDialect) -> bool:
+    """Whether a quote stands where none can, in data that may end inside a quoted field."""
+    data, dialect = dialect.canonical(data), dialect.canonical_dialect
+    masked = _mask(data, dialect.delimiter.encode(), dialect.quote.encode())
+    return _stray_quote(dialect).search(masked) is not None
+
+
+def _stray_quote(dialect: SourceDialect) -> re.Pattern[bytes]:
+    """A quote after text, or before text, in masked data.
+
+    No field begins after a carriage return, but one may end before it, at a line's end.
+    """
+    # A search is fastest for a pattern that starts with a literal.
+    quote = re.escape(dialect.quote.encode())
+    others = re.escape(dialect.delimiter.encode()) + quote
+    return re.compile(b"%b(?:(?<=[^\n%b]%b)|(?=[^\r\n%b]))" % (quote, others, quote, others))
 
 
 def _mask(data: bytes, delimiter: bytes, quote: bytes) -> bytes:

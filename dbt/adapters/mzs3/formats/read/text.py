@@ -24,7 +24,7 @@ from dbt.adapters.mzs3.formats.read.chunks import (
 )
 from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
 from dbt.adapters.mzs3.formats.read.compression import NONE, compression_of, plain_reader
-from dbt.adapters.mzs3.formats.read.dialect import CR, SourceDialect, swap_ends
+from dbt.adapters.mzs3.formats.read.dialect import CR, LINES, SourceDialect
 from dbt.adapters.mzs3.formats.read.encoding import ReadBytes, utf8_reader, width_in
 from dbt.adapters.mzs3.formats.read.format import (
     Reading,
@@ -46,11 +46,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TextFormat(ABC):
-    """Text of one compression and encoding; without a `dialect`, lines in UTF-8 are records."""
+    """Text of one compression and encoding; with the dialect `LINES`, only in UTF-8."""
 
     compression: str
     reading: Reading
-    dialect: SourceDialect | None = None
+    dialect: SourceDialect = LINES
 
     def fields(self, stored: StoredObject) -> tuple[RecordField, ...] | None:
         """The fields of the first record; None if there is no record. Raises ObjectError."""
@@ -91,11 +91,9 @@ class TextFormat(ABC):
         With records that end in carriage returns, these and line feeds are swapped.
         """
         encoding = self.reading.encoding
-        plain = plain_reader(read, key, self.compression, encoding if self.dialect else None)
-        text = utf8_reader(plain, encoding)
-        if self.dialect is None or self.dialect.record_delimiter != CR:
-            return text
-        return lambda size: swap_ends(text(size))
+        declared = None if self.dialect == LINES else encoding
+        text = utf8_reader(plain_reader(read, key, self.compression, declared), encoding)
+        return lambda size: self.dialect.ends_swapped(text(size))
 
     def whole_text(self, stored: StoredObject) -> bytes | None:
         """The object's text as UTF-8; None if the object is compressed. Raises ObjectError.
@@ -136,11 +134,6 @@ class TextDecoder(ABC):
     @abstractmethod
     def all_good(self, data: bytes, layout: RecordLayout) -> pa.RecordBatch | None:
         """The records of canonical text, if all are good and pyarrow reads them exactly."""
-
-    def canonical(self, data: bytes) -> bytes:
-        """The text as pyarrow reads it; see `SourceDialect.canonical`."""
-        dialect = self._form.dialect
-        return data if dialect is None else dialect.canonical(data)
 
     def __call__(self, stored: StoredObject) -> Generator[Records, None, None]:
         """The records of one object; see `ObjectDecoder`."""
@@ -183,7 +176,7 @@ class TextDecoder(ABC):
         text is good exactly if it is in its object.
         """
         dialect = self._form.dialect
-        quote = dialect.quote.encode() if dialect and not dialect.lines_are_records else b""
+        quote = b"" if dialect.lines_are_records else dialect.quote.encode()
         layout: RecordLayout | None = None
         texts: list[bytes] = []
         counts: list[int] = []
@@ -199,7 +192,7 @@ class TextDecoder(ABC):
                     layout = own
             except ObjectError:
                 return None
-            text = self.canonical(chunk.data)
+            text = dialect.canonical(chunk.data)
             if (count := _count_records(text, quote)) is None:
                 return None
             texts.append(text if text.endswith(b"\n") or not text else text + b"\n")
@@ -217,7 +210,6 @@ class TextDecoder(ABC):
             return self._in_order, chunk
         if self._last_header and chunk.data.startswith(self._last_header):
             return self._last_layout, chunk.after(len(self._last_header))
-        assert self._form.dialect is not None
         names, rest = split_header(chunk, self._form.dialect, self._reading.encoding)
         layout = layout_of(names, self._header, self._reading.header_match, chunk)
         header = chunk.data[: len(chunk.data) - len(rest.data)]
@@ -228,10 +220,9 @@ class TextDecoder(ABC):
 
     def raw_text(self, raw: bytes) -> str:
         """A rejected record's text, as `raw_text` returns it."""
-        dialect = self._form.dialect
-        if dialect is None or dialect.record_delimiter != CR:
-            return raw_text(raw, self._reading.encoding)
-        return raw_text(swap_ends(raw.removesuffix(b"\n")) + b"\n", self._reading.encoding)
+        if self._form.dialect.record_delimiter == CR:
+            raw = self._form.dialect.ends_swapped(raw.removesuffix(b"\n")) + b"\n"
+        return raw_text(raw, self._reading.encoding)
 
     def batch(self, arrays: Iterable[pa.Array]) -> pa.RecordBatch:
         """The columns as a batch."""
