@@ -9,7 +9,8 @@ from support.source.fields import purify_names as purify
 
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.formats.read.columns import Column
-from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions
+from dbt.adapters.mzs3.formats.read.format import RecordField
+from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, widen
 
 FOUND = ("id", "value")
 LOCATION = LEAST["location"]
@@ -250,3 +251,47 @@ def test_another_way_with_what_does_not_fit_contradicts_nothing():
 )  # fmt: skip
 def test_what_contradicts(then, now, says):
     assert contradictions(purify(then, FOUND), now) == says
+
+
+def fields(*names: str) -> tuple[RecordField, ...]:
+    return tuple(RecordField(name, "string", "string") for name in names)
+
+
+def test_a_new_name_widens_what_is_pinned():
+    definition = parse(on_new_columns="add", header_match="reorder", columns=[
+        {"name": "value"}, {"name": "id", "data_type": "int"},
+    ])  # fmt: skip
+    pinned = purify(definition, FOUND)
+    assert widen(definition, pinned, fields("value", "id")) is None
+    wider = widen(definition, pinned, fields("note", "value", "id", "at"))
+    assert wider is not None
+    assert wider.header == ("id", "value", "note", "at")
+    assert [column.name for column in wider.columns] == ["value", "id", "note", "at"]
+    assert [column.name for column in wider.fetched()] == ["id", "value", "note", "at"]
+    assert [column.is_added for column in wider.columns] == [False, False, True, True]
+    read = PinnedDefinition.from_json(wider.to_json())
+    assert (read, [one.is_added for one in read.columns]) == (wider, [False, False, True, True])
+    assert contradictions(wider, definition) == []
+
+
+WIDE = [{"name": "id"}, {"name": "note", "data_type": "int"}, {"name": "value"}]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "says"),
+    [
+        ((), {}, []),
+        (WIDE[::2], {}, []),
+        (WIDE, {}, []),
+        ([*WIDE, {"name": "later"}], {"on_new_columns": "add"}, []),
+        ([*WIDE, {"name": "later"}], {}, ["4 columns are declared but 3 were pinned"]),
+        (WIDE[:2], {}, ["2 columns are declared but 3 were pinned"]),
+        ([WIDE[0], {"name": "note"}, WIDE[2]], {},
+         ["column 3 is declared as note string but was pinned as note int"]),
+    ],
+)  # fmt: skip
+def test_what_was_added_need_not_be_declared_and_may_stand_anywhere(columns, options, says):
+    before = parse(on_new_columns="add", columns=WIDE)
+    pinned = widen(before, purify(parse(), FOUND), fields("id", "value", "note"))
+    assert pinned is not None
+    assert contradictions(pinned, parse(columns=columns, **options)) == says

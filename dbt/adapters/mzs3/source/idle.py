@@ -95,7 +95,9 @@ def _current_relations(run: SourceRun) -> SourceRelations | None:
     """The relations, if both tables exist and name the source, the definition does not contradict
     the pinned one, and the session reads what other runs have committed; else None."""
     tables = read_tables(run.spark, run.definition)
-    if tables is None or tables.pinned is None or not (tables.has_ledger and tables.has_owner):
+    if tables is None or tables.pinned is None or tables.widened:
+        return None
+    if not (tables.has_ledger and tables.has_owner):
         return None
     pinned = tables.pinned
     if contradictions(pinned, run.definition) or not reads_latest(run.spark, pinned.file_format):

@@ -20,14 +20,13 @@ from typing import NoReturn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.errors import S3Error, SourceError
+from dbt.adapters.mzs3.errors import ExecutorError, Mzs3Error, S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.object_error import GONE, HEADER, NOT_READ, OF_RUN
 from dbt.adapters.mzs3.ledger.compaction import compact, compaction_is_due
 from dbt.adapters.mzs3.ledger.epochs import (
     epochs_awaiting_after_commit,
     next_epoch,
     next_plan,
-    unfinished_epochs,
 )
 from dbt.adapters.mzs3.ledger.events import OBJECT_COLUMNS
 from dbt.adapters.mzs3.ledger.lease import WAIT_S, SourceLock
@@ -45,12 +44,18 @@ from dbt.adapters.mzs3.source.listing.plan import (
     run_limits,
 )
 from dbt.adapters.mzs3.source.listing.scan import listing_name, object_frame
+from dbt.adapters.mzs3.source.new_columns import (
+    add_columns,
+    adopt,
+    wider_definition,
+    write_widened,
+)
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.pinning import Pin, pin, purify_now
 from dbt.adapters.mzs3.source.queue.inbox import Inbox, open_inbox
 from dbt.adapters.mzs3.source.report import IngestReport, objects_hint
 from dbt.adapters.mzs3.source.reset import reset_source
-from dbt.adapters.mzs3.source.run import OWN_SETTINGS, SourceRun
+from dbt.adapters.mzs3.source.run import OWN_SETTINGS, SourceRun, void_unfinished
 from dbt.adapters.mzs3.source.tables import make_schema, refused_name
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, executor_error, readable
 from dbt.adapters.mzs3.spark.job import Tell
@@ -101,7 +106,8 @@ def ingest(
                 report = IngestReport(name)
                 if not create_only:
                     spec = fetch_spec(run, pinned)
-                    report = Pass(run, spec, pinned.ledger, inbox, least_objects(spec)).ingest()
+                    least = least_objects(spec)
+                    report = Pass(run, spec, pinned.ledger, inbox, least, pinned).ingest()
                 run.debug("begin unlock")
     except SPARK_FAILURES as exc:
         if stop.requested:
@@ -133,13 +139,14 @@ def fetch_spec(run: SourceRun, pin: Pin) -> FetchSpec:
 @dataclass(frozen=True)
 class Pass:
     """A pass of a run, all of it under the ledger's lock. It ingests at least `least` objects, if
-    there are that many."""
+    there are that many. Without a `pin`, the definition can't be widened."""
 
     run: SourceRun
     spec: FetchSpec
     ledger: Ledger
     inbox: Inbox | None = None
     least: int = 1
+    pin: Pin | None = None
 
     def ingest(self) -> IngestReport:
         """Ingests the objects that are listed or announced and not committed yet, in one epoch.
@@ -149,11 +156,7 @@ class Pass:
         """
         run, ledger, inbox = self.run, self.ledger, self.inbox
         epochs = ledger.epochs()
-        for dead in unfinished_epochs(epochs):
-            # Its plan may be outdated, as the source's declaration or the objects may have
-            # changed.
-            with run.step("void"):
-                ledger.write_void(dead)
+        void_unfinished(run, ledger)
         if compaction_is_due(epochs):
             with run.step("compact"):
                 compact(ledger)
@@ -221,24 +224,48 @@ class Pass:
             ledger.write_plan(epoch, plan.frame, fits_driver=plan.on_driver)
         frame = plan.frame if plan.on_driver else ledger.plan(epoch)
         rows = EpochRows(ledger, self.spec, epoch, frame, plan.objects, plan.bytes)
-        try:
-            with run.step("fetch"):
-                written = rows.write()
-        except SPARK_FAILURES as exc:
-            error = executor_error(exc)
-            if error is None:
-                raise
-            text, wrong = error.message, error.s3_object
-            self.record_failure(rows, text, wrong)
-            # An object that is gone or was replaced needs no decision: the next run lists anew.
-            if wrong is not None and error.cause not in (NOT_READ, OF_RUN, GONE):
-                hint = objects_hint("skip_s3_objects", run.definition.name, [wrong])
-                text += f"; or go on without it after: {hint}"
-            if error.cause == HEADER:
-                text += header_hint(self.spec, wrong)
-            raise SourceError(text, wrong) from exc
+        pin = self.pin
+        while True:
+            try:
+                with run.step("fetch"):
+                    written = rows.write()
+                break
+            except SPARK_FAILURES as exc:
+                error = executor_error(exc)
+                if error is None:
+                    raise
+                if (wider := self._widened(pin, rows, error)) is None:
+                    raise self._failure(rows, error) from exc
+                pin, rows = wider, replace(rows, spec=fetch_spec(run, wider))
         with run.step("commit"):
-            return self._commit(rows, written)
+            return self._commit(rows, written, pin)
+
+    def _widened(self, pin: Pin | None, rows: EpochRows, error: ExecutorError) -> Pin | None:
+        """The pin with the new columns of the object of the error; None if it brings none."""
+        if pin is None:
+            return None
+        try:
+            wider = wider_definition(self.run, pin.definition, error, rows.plan)
+        except Mzs3Error as exc:
+            self.record_failure(rows, str(exc), error.s3_object)
+            raise
+        if wider is None:
+            return None
+        if self.ledger.relations.has_transactions:
+            add_columns(self.run, self.ledger, wider)  # they have to be there to be written
+        return replace(pin, definition=wider)
+
+    def _failure(self, rows: EpochRows, error: ExecutorError) -> SourceError:
+        """Records that the epoch failed, and returns the error with what to do."""
+        text, wrong = error.message, error.s3_object
+        self.record_failure(rows, text, wrong)
+        # An object that is gone or was replaced needs no decision: the next run lists anew.
+        if wrong is not None and error.cause not in (NOT_READ, OF_RUN, GONE):
+            hint = objects_hint("skip_s3_objects", self.run.definition.name, [wrong])
+            text += f"; or go on without it after: {hint}"
+        if error.cause == HEADER:
+            text += header_hint(self.spec, wrong)
+        return SourceError(text, wrong)
 
     def _note(self, notes: DataFrame | None) -> None:
         if notes is not None:
@@ -253,7 +280,7 @@ class Pass:
                 self.ledger.write_failed(epoch, refusal.failed, F.col("error"))
         raise SourceError(refusal.error)
 
-    def _commit(self, rows: EpochRows, written: int) -> IngestReport:
+    def _commit(self, rows: EpochRows, written: int, pin: Pin | None) -> IngestReport:
         run, ledger = self.run, self.ledger
         if self.acts_after_commit:
             ledger.write_due(rows.epoch)
@@ -265,10 +292,14 @@ class Pass:
                 raise
             ledger.require_lock()
             run.cancellation.check()
+            if pin is not None and pin is not self.pin:
+                write_widened(run, ledger, rows.epoch, pin.definition)
             run.cancellation.committing = True
             ledger.write_commit(rows.epoch, counted, fits_driver=rows.are_few)
         # A run that took the lock meanwhile may have voided this epoch and dropped its commit.
         ledger.require_lock("its commit may not count, as s3_source_status shows")
+        if pin is not None and pin is not self.pin:
+            adopt(run, ledger, rows.epoch, pin.definition)
         return report
 
     def record_failure(self, rows: EpochRows, message: str, s3_object: str | None) -> None:

@@ -12,13 +12,16 @@ from dbt.adapters.mzs3.formats.read.columns import Column, canonical_type, name_
 from dbt.adapters.mzs3.formats.read.compression import BY_SUFFIX, COMPRESSIONS
 from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import (
+    AVRO,
     CSV,
     FAIL,
     FORMAT_NAMES,
     JSONL,
     NULL,
+    PARQUET,
     REJECT,
     SKIP_OBJECT,
+    SUBSET,
     Reading,
 )
 from dbt.adapters.mzs3.ledger.relations import SourceRelations
@@ -41,7 +44,7 @@ TYPE = "s3_csv_source"
 ANY, ASCENDING = "any", "ascending"
 AUTO = "auto"
 MISSING_COLUMNS = "missing_columns"
-_TITLES = {CSV: "CSV", JSONL: "JSON lines"}
+_TITLES = {CSV: "CSV", AVRO: "Avro", PARQUET: "Parquet", JSONL: "JSON lines"}
 
 
 def _pattern(value: Any) -> str:
@@ -207,9 +210,12 @@ class SourceDefinition:
             yield "location is required, such as s3://bucket/prefix/"
         if self.reading.max_rejects is not None and given.get("on_bad_row", FAIL) == FAIL:
             yield f"max_rejects needs `on_bad_row: {REJECT}` beside it"
-        for key in ("header_match", "on_header_mismatch") if self.header is False else ():
+        needing = ("header_match", "on_header_mismatch", "on_new_columns")
+        for key in needing if self.header is False else ():
             if (value := getattr(self.reading, key)) != getattr(Reading, key):
                 yield f"{key}: {value} needs objects with a header, but external.header is false"
+        if self.reading.widens:
+            yield from self._widening_problems()
         if "full_listing_hours" in given and given.get("key_order", ANY) == ANY:
             yield (
                 "full_listing_hours needs key_order: ascending beside it; without, every listing "
@@ -220,6 +226,17 @@ class SourceDefinition:
             yield f"key_order: {ASCENDING} needs {SCAN} in external.discover"
         yield from self.after_commit.problems(self.location)
         yield from self._column_count_problems(given)
+
+    def _widening_problems(self) -> Iterator[str]:
+        if isinstance(self.header, tuple):
+            yield "on_new_columns: add learns names from headers, so leave out external.header"
+        if self.reading.header_match == SUBSET:
+            yield "on_new_columns: add adds what header_match: subset leaves out; leave out one"
+        if self.reading.skips:
+            yield (
+                "on_new_columns: add takes what on_header_mismatch: skip_object would skip; leave "
+                "out one"
+            )
 
     def _header_problems(self) -> Iterator[str]:
         names, columns = self.header, self.columns
@@ -314,7 +331,8 @@ def _of_other_formats(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     for key, one in OPTIONS.items():
         if key in given and one.formats and name not in one.formats:
-            titles = " and ".join(_TITLES[each] for each in one.formats)
+            *others, last = (_TITLES[each] for each in one.formats)
+            titles = " and ".join([*filter(None, [", ".join(others)]), last])
             yield key, f"{key} is for {titles}, but external.format is {name}"
     if given.get("header") is False:
         yield (

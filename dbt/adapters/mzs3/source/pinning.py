@@ -20,25 +20,27 @@ from dataclasses import dataclass, replace
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
-from dbt.adapters.mzs3.formats.read.columns import PROBLEM_COLUMN
 from dbt.adapters.mzs3.formats.read.format import RecordField
 from dbt.adapters.mzs3.formats.read.object_error import HeaderProblem
 from dbt.adapters.mzs3.ledger.compaction import has_commits
-from dbt.adapters.mzs3.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.ledger.events import State
 from dbt.adapters.mzs3.ledger.lease import SourceLock
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN
-from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.source.executor.fetch import open_format
 from dbt.adapters.mzs3.source.executor.listing import iter_pages
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object, read_fields
+from dbt.adapters.mzs3.source.new_columns import settle
 from dbt.adapters.mzs3.source.options import SourceDefinition
-from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, purify
+from dbt.adapters.mzs3.source.purify import (
+    PinnedDefinition,
+    contradictions,
+    purify,
+    require_free_names,
+)
 from dbt.adapters.mzs3.source.queue.inbox import VISIBILITY_S, Inbox
 from dbt.adapters.mzs3.source.report import reset_hint
 from dbt.adapters.mzs3.source.reset import ingested_after_reset
-from dbt.adapters.mzs3.source.run import SourceRun
+from dbt.adapters.mzs3.source.run import SourceRun, void_unfinished
 from dbt.adapters.mzs3.source.tables import (
     SourceTables,
     drop_rows,
@@ -69,6 +71,9 @@ def pin(run: SourceRun, inbox: Inbox | None, lock: SourceLock) -> Pin:
     definition, spark = run.definition, run.spark
     tables = read_tables(spark, definition)
     ledger = Ledger(spark, tables.relations, lock) if tables and tables.has_ledger else None
+    if tables is not None and ledger is not None and tables.widened:
+        settle(run, ledger, tables)
+        tables = read_tables(spark, definition)
     if tables is not None and ledger is not None and _has_committed(run, tables, ledger):
         if tables.pinned is None:
             lock.require()  # if it is lost, another run may have made it since
@@ -106,9 +111,7 @@ def _has_committed(run: SourceRun, tables: SourceTables, ledger: Ledger) -> bool
     if has_commits(ledger):
         return True
     if tables.pinned is not None:
-        for dead in unfinished_epochs(ledger.epochs()):
-            with run.step("void"):
-                ledger.write_void(dead)
+        void_unfinished(run, ledger)
     return has_commits(ledger)
 
 
@@ -136,13 +139,7 @@ def purify_now(
         )
         raise ConfigError(subject, exc.problems) from exc
     file_format = table_format(run.spark, definition.file_format)
-    names = {folded(column.name) for column in pinned.columns}
-    for reserved in (EPOCH_COLUMN, PROBLEM_COLUMN):
-        if reserved in names:
-            raise SourceError(
-                f"{definition.name}: a column can't be named {reserved}, as the table of rows has "
-                "one of that name; declare `columns` to give it another"
-            )
+    require_free_names(definition.name, pinned)
     return replace(pinned, file_format=file_format, origin=origin)
 
 

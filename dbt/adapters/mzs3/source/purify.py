@@ -14,10 +14,16 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
-from dbt.adapters.mzs3.formats.read.columns import Column, name_problems, unmatchable_names
+from dbt.adapters.mzs3.formats.read.columns import (
+    PROBLEM_COLUMN,
+    Column,
+    name_problems,
+    unmatchable_names,
+)
 from dbt.adapters.mzs3.formats.read.convert import convert
 from dbt.adapters.mzs3.formats.read.format import CSV, EXACT, SUBSET, RecordField
 from dbt.adapters.mzs3.formats.read.typed import VOID, misfits
+from dbt.adapters.mzs3.ledger.relations import EPOCH_COLUMN
 from dbt.adapters.mzs3.names import folded
 from dbt.adapters.mzs3.source.options import PINNED, SourceDefinition
 from dbt.adapters.mzs3.spark.sql import PARQUET
@@ -153,6 +159,53 @@ def purify(
     )
 
 
+def require_free_names(name: str, pinned: PinnedDefinition) -> None:
+    """Raises SourceError if a column has the name of one that only the table of rows has."""
+    names = {folded(column.name) for column in pinned.columns}
+    for reserved in (EPOCH_COLUMN, PROBLEM_COLUMN):
+        if reserved in names:
+            raise SourceError(
+                f"{name}: a column can't be named {reserved}, as the table of rows has one of "
+                "that name; declare `columns` to give it another"
+            )
+
+
+def widen(
+    definition: SourceDefinition, pinned: PinnedDefinition, found: Sequence[RecordField]
+) -> PinnedDefinition | None:
+    """The pinned definition with a column for each new name of an object's header; None without.
+
+    A declared column of that name says the type, else the field does. Raises ConfigError for names
+    that can't be columns, and for fields that can't be read as declared.
+    """
+    header = pinned.header or ()
+    new = [field for field in found if field.name not in header]
+    if not new:
+        return None
+    declared = {column.name: column for column in definition.columns}
+    default = "string" if definition.format == CSV else ""
+    added = [
+        _with_type(declared.get(field.name, Column(field.name, default)), field) for field in new
+    ]
+    columns = (*pinned.columns, *(replace(column, is_added=True) for column in added))
+    names = [column.name for column in columns]
+    problems = [
+        f"with its new names the columns would be {sql_names(names)}: {problem}; rename it, or "
+        "narrow `pattern` so that the object is left out"
+        for problem in name_problems(names)
+    ]
+    problems += [f"{problem}; declare another data_type" for problem in misfits(new, added)]
+    if problems:
+        raise ConfigError(f"source {definition.name}", problems)
+    places = range(len(header), len(columns))
+    return replace(
+        pinned,
+        header=(*header, *(field.name for field in new)),
+        columns=columns,
+        fields=(*pinned.fields, *places) if pinned.fields else (),
+    )
+
+
 def _without_header(definition: SourceDefinition) -> tuple[Column, ...]:
     count = definition.column_count or 0
     return definition.columns or tuple(Column(f"column{n}") for n in range(1, count + 1))
@@ -210,8 +263,23 @@ def contradictions(pinned: PinnedDefinition, definition: SourceDefinition) -> li
     return [
         *differences,
         *_unmatchable(header, definition.reading.header_match),
-        *_column_differences(columns, pinned.columns),
+        *_column_differences(*_comparable(columns, pinned, definition.reading.widens)),
     ]
+
+
+def _comparable(
+    columns: Sequence[Column], pinned: PinnedDefinition, widens: bool
+) -> tuple[list[Column], list[Column]]:
+    """The declared and the pinned columns that must be the same, both in the pinned order.
+
+    Columns that were added need not be declared; those that may still be need not be pinned.
+    """
+    names = {column.name for column in columns}
+    then = [one for one in pinned.columns if not one.is_added or one.name in names]
+    added = {one.name: place for place, one in enumerate(then) if one.is_added}
+    known = {one.name for one in then}
+    now = [one for one in columns if one.name in known or not widens]
+    return sorted(now, key=lambda one: added.get(one.name, -1)), then
 
 
 def _value(options: Mapping[str, Any], key: str) -> Any:

@@ -13,7 +13,9 @@ from dataclasses import KW_ONLY, dataclass
 from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.ledger.epochs import unfinished_epochs
 from dbt.adapters.mzs3.ledger.lease import UNKNOWN, Cancellation, LockTable, Owner, SourceLock
+from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.tables import existing_relations, exists_in_spark
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
@@ -67,6 +69,14 @@ class SourceRun:
     def debug(self, text: str) -> None:
         """Logs a line for debugging, after the name of the source."""
         self.tell(("debug", f"{self.definition.name}: {text}"))
+
+
+def void_unfinished(run: SourceRun, ledger: Ledger) -> None:
+    """Declares void the epochs that dead runs have planned, under the source's lock."""
+    for dead in unfinished_epochs(ledger.epochs()):
+        # Its plan may be outdated, as the source's declaration or the objects may have changed.
+        with run.step("void"):
+            ledger.write_void(dead)
 
 
 @contextmanager

@@ -1,16 +1,18 @@
 """The tables of a source in Spark: creates them, reads what they pin, and drops them.
 
 The properties of `__rows` hold the pinned definition, so that both are created in one step; the
-properties of `__rows` and `__ledger` name their source and their format. In a format with
-transactions, table names end with a generation, a suffix that each reset changes; then views with
-the plain names have these properties.
+properties of `__rows` and `__ledger` name their source and their format. A run that finds new
+columns adds a wider definition, under the number of its epoch: it counts if that is committed, and
+is then adopted. No property is ever written over, so that a late run changes nothing. In a format
+with transactions, table names end with a generation, a suffix that each reset changes; then views
+with the plain names have these properties.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -54,6 +56,7 @@ PROPERTY_LENGTH = 4000
 _NAME_REFUSED = "INVALID_SCHEMA_OR_RELATION_NAME"
 _VALID_NAMES = re.compile("[A-Za-z0-9_]+")
 PINNED_PROPERTY = "mzs3.pinned."
+WIDENED_PROPERTY, ADOPTED_PROPERTY = "mzs3.widened.", "mzs3.adopted."
 TABLE_PROPERTY = "mzs3.table."
 _FORMAT, _SOURCE = "format", "source"
 _GENERATION, _ROWS_GENERATION = "generation", "rows_generation"
@@ -63,7 +66,8 @@ _GENERATION, _ROWS_GENERATION = "generation", "rows_generation"
 class SourceTables:
     """The existing tables of a source.
 
-    `pinned` is the definition that they were created for, None if the table of rows is missing.
+    `pinned` is the definition that they were created for, or the last wider one that was adopted;
+    None if the table of rows is missing. `widened` has, by epoch, those that are not adopted.
     `has_ledger` is false if a run died before it created the ledger. `has_owner`: whether the
     tables' properties name a source. A user removes that name to hand them to a renamed source.
     """
@@ -72,6 +76,7 @@ class SourceTables:
     relations: SourceRelations
     has_ledger: bool
     has_owner: bool
+    widened: Mapping[str, PinnedDefinition] = field(default_factory=dict)
 
 
 def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTables | None:
@@ -102,9 +107,12 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
     table_properties = with_prefix(TABLE_PROPERTY, properties)
     stored = _stored_as(definition, table_properties)
     reset = reset_hint(source)
+    widened: dict[str, PinnedDefinition] = {}
+    adopted = sorted(with_prefix(ADOPTED_PROPERTY, properties), key=int)
     try:
-        text = decode_property("".join(parts[number] for number in sorted(parts, key=int)))
-        pinned = PinnedDefinition.from_json(text)
+        pinned = _decoded(parts)
+        for epoch, of_epoch in _by_epoch(with_prefix(WIDENED_PROPERTY, properties)).items():
+            widened[epoch] = _decoded(of_epoch)
     except ValueError as exc:
         raise SourceError(
             f"{source}: the definition that is pinned in the properties of {rows} can't be read. "
@@ -118,7 +126,30 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
             "what is committed, does not exist. Restore it, or start the source afresh with: "
             f"{reset}"
         )
-    return SourceTables(pinned, stored, has_ledger, has_owner=_SOURCE in table_properties)
+    pinned = widened[adopted[-1]] if adopted else pinned
+    waiting = {epoch: wider for epoch, wider in widened.items() if epoch not in adopted}
+    return SourceTables(pinned, stored, has_ledger, _SOURCE in table_properties, waiting)
+
+
+def _by_epoch(parts: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for name, value in parts.items():
+        epoch, _, number = name.partition(".")
+        found.setdefault(epoch, {})[number] = value
+    return found
+
+
+def _decoded(parts: Mapping[str, str]) -> PinnedDefinition:
+    """The definition in these properties. Raises ValueError."""
+    text = decode_property("".join(parts[number] for number in sorted(parts, key=int)))
+    return PinnedDefinition.from_json(text)
+
+
+def definition_properties(pinned: PinnedDefinition, prefix: str) -> dict[str, str]:
+    """The properties with the definition; `prefix` is before the number of each."""
+    encoded = encode_property(pinned.to_json())
+    starts = range(0, len(encoded), PROPERTY_LENGTH)
+    return {f"{prefix}{n}": encoded[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)}
 
 
 def lost_rows_error(definition: SourceDefinition, suffix: str = "__ledger") -> SourceError:
@@ -233,11 +264,7 @@ def _make_tables(
     elif relations.has_transactions and read_properties(spark, plain.rows, "") is None:
         # A new name: no remains of an earlier table or late writes to it can get into this table.
         relations = relations.with_new_rows()
-    encoded = encode_property(pinned.to_json())
-    starts = range(0, len(encoded), PROPERTY_LENGTH)
-    parts = {
-        f"{PINNED_PROPERTY}{n}": encoded[at : at + PROPERTY_LENGTH] for n, at in enumerate(starts)
-    }
+    parts = definition_properties(pinned, PINNED_PROPERTY)
     writer = f", {WRITTEN_BY} string" if relations.has_transactions else ""
     # Epochs are text: not every metastore can filter partitions by a number.
     ledger = (

@@ -17,7 +17,7 @@ from dbt.adapters.mzs3.formats.read.typed import (
     convert_typed,
     misfits,
     own_type,
-    positions_of,
+    typed_layout,
     typed_records,
 )
 from dbt.adapters.mzs3.types.table import arrow_type
@@ -264,12 +264,12 @@ FIELDS = (
 
 def test_fields_go_to_columns_by_the_header_match():
     one = (Column("a", "int"),)
-    assert positions_of(FIELDS, ("id",), one, "subset") == (0,)
+    assert typed_layout(FIELDS, ("id",), one, "subset").fields == (0,)
     two = (Column("a", "boolean"), Column("b", "int"))
     found = (FIELDS[0], FIELDS[2])
-    assert positions_of(found, ("n", "id"), two, "reorder") == (1, 0)
+    assert typed_layout(found, ("n", "id"), two, "reorder").fields == (1, 0)
     with pytest.raises(HeaderProblem) as raised:
-        positions_of(found, ("n", "id"), two, "exact")
+        typed_layout(found, ("n", "id"), two, "exact")
     assert raised.value.problem == (
         "header is id,n but the source's header is n,id: first difference at column 1, 'id' "
         "instead of 'n'"
@@ -284,5 +284,19 @@ def test_fields_of_other_types_are_a_header_mismatch_all_named():
     ]
     assert misfits(FIELDS, columns) == expected
     with pytest.raises(HeaderProblem) as raised:
-        positions_of(FIELDS, ("id", "tags", "n"), columns, "exact")
+        typed_layout(FIELDS, ("id", "tags", "n"), columns, "exact")
     assert raised.value.problem == f"its fields are not as declared: {'; '.join(expected)}"
+
+
+def test_a_field_that_was_added_may_be_missing():
+    columns = (
+        Column("id", "bigint"),
+        Column("x", is_added=True),
+        Column("n", "boolean", is_added=True),
+    )
+    layout = typed_layout((FIELDS[0], FIELDS[2]), ("id", "x", "n"), columns, "exact")
+    assert (layout.fields, layout.missing) == ((0, 1), (1,))
+    values = layout.with_missing(
+        [pa.array([1]), pa.array([True])], [pa.int64(), pa.string(), pa.bool_()]
+    )
+    assert [array.to_pylist() for array in values] == [[1], [None], [True]]

@@ -197,7 +197,8 @@ def test_a_header_that_differs_in_one_object(s3):
         "lake.orders: object s3://acme-raw/orders/2.csv, line 1, byte 0: header is id,amount,x "
         "but the source's header is id,amount: first difference at column 3, 'x' instead of "
         "nothing. Correct the object or remove it, or narrow `pattern` so that it is left out, "
-        "then run again; or set skip_lines, if other lines precede the header"
+        "then run again; or set skip_lines, if other lines precede the header; or set "
+        "on_new_columns: add"
     )
 
 

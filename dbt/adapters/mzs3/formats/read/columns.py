@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -16,6 +17,8 @@ from dbt.adapters.mzs3.types.table import (
     type_named,
 )
 
+T = TypeVar("T")
+
 RESERVED_PREFIX = "_mz_"
 # Not in `_mz_`, which is for columns that users see.
 PROBLEM_COLUMN = "mz_problem"
@@ -27,10 +30,14 @@ SUPPORTED_TYPES = ", ".join(DECLARED_TYPES).replace("decimal", "decimal(p,s)")
 
 @dataclass(frozen=True)
 class Column:
-    """A column's name in Spark and its type in Spark's DDL, as `canonical_type` spells it."""
+    """A column's name in Spark and its type in Spark's DDL, as `canonical_type` spells it.
+
+    If it `is_added`, earlier objects brought no such column, so that others may lack it too.
+    """
 
     name: str
     data_type: str = "string"
+    is_added: bool = field(default=False, compare=False)
 
 
 def canonical_type(text: str) -> str:
@@ -84,17 +91,39 @@ def _same(first: str, name: str) -> str:
     return f"have names that Spark takes for one, {first!r} and {name!r}"
 
 
+def added_places(columns: Sequence[Column]) -> list[int]:
+    """The places of the columns that objects may lack."""
+    return [place for place, column in enumerate(columns) if column.is_added]
+
+
 @dataclass(frozen=True)
 class RecordLayout:
-    """Where the columns are in records of `width` fields: column i is field `fields[i]`."""
+    """Where the columns are in records of `width` fields: column i is field `fields[i]`.
+
+    Columns in the places `missing` are not counted there: an object without them has NULL.
+    """
 
     width: int
     fields: tuple[int, ...]
+    missing: tuple[int, ...] = ()
 
     @classmethod
     def in_order(cls, count: int) -> RecordLayout:
         """One field for each column, in the columns' order."""
         return cls(count, tuple(range(count)))
+
+    def present(self, of_columns: Sequence[T]) -> list[T]:
+        """What belongs to the columns that the object has."""
+        return [one for place, one in enumerate(of_columns) if place not in self.missing]
+
+    def with_missing(
+        self, arrays: Sequence[pa.Array], kinds: Sequence[pa.DataType]
+    ) -> list[pa.Array]:
+        """The columns that the object has, and NULLs for the others; `kinds` are of all."""
+        every = list(arrays)
+        for place in self.missing:
+            every.insert(place, pa.nulls(len(arrays[0]), kinds[place]))
+        return every
 
 
 def unmatchable_names(pinned: Sequence[str]) -> list[str]:

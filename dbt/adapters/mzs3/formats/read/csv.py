@@ -192,7 +192,8 @@ class CsvDecoder(TextDecoder):
         if reading.fills and not self._dialect.bare_quotes:
             data = self._canonical.padded(data, layout.width)
         collects = ragged is not None or reading.fills or reading.cuts
-        own, rescued = types[: len(layout.fields)], types[len(layout.fields) :]
+        count = len(layout.fields)
+        own, rescued = layout.present(types)[:count], layout.present(types)[count:]
         columns: list[pa.Array] = parse(
             data, layout, own, self._canonical, ragged=rows if collects else None
         ).columns
@@ -206,6 +207,7 @@ class CsvDecoder(TextDecoder):
             ragged += (row for row, does_fit in zip(rows, fits, strict=True) if not does_fit)
         if any(fits):
             columns = self._with_fitted(columns, rows, [*compress(rows, fits)], layout, own)
+        columns = layout.with_missing(columns, types)
         if self._dialect.record_delimiter != CR:
             return columns
         return [_with_ends_swapped(column) for column in columns]
@@ -280,7 +282,8 @@ class CsvDecoder(TextDecoder):
         try:
             fields, _ = first_record(raw, dialect, self._reading.encoding)
         except MalformedRecord as malformed:
-            names = {i: c.name for i, c in zip(layout.fields, self.columns, strict=False)}
+            present = layout.present(self.columns)
+            names = {i: c.name for i, c in zip(layout.fields, present, strict=False)}
             name, error = names.get(malformed.number - 1), str(malformed)
             option = malformed.option
         else:

@@ -17,7 +17,7 @@ FORMAT_NAMES = CSV, AVRO, PARQUET, JSONL = ("csv", "avro", "parquet", "jsonl")
 EXACT, REORDER, SUBSET = "exact", "reorder", "subset"
 HEADER_MATCHES = (EXACT, REORDER, SUBSET)
 FAIL, SKIP_OBJECT, REJECT = "fail", "skip_object", "reject"
-NULL, IGNORE, RESCUE = "null", "ignore", "rescue"
+NULL, IGNORE, RESCUE, ADD = "null", "ignore", "rescue", "add"
 ON_HEADER_MISMATCH = (FAIL, SKIP_OBJECT)
 ON_BAD_ROW = (FAIL, REJECT)
 
@@ -68,10 +68,22 @@ class Reading:
     """`ignore`: what a record has behind the fields of the header is left out. `rescue`: it is the
     text of the column `_mz_rescued`. `fail`: it is a bad record."""
 
+    on_new_columns: str = option(
+        choice((FAIL, ADD)), FAIL, formats=(CSV, AVRO, PARQUET), after="on_header_mismatch"
+    )
+    """`add`: names that an object's header has beside the pinned ones become
+    [columns](s3-csv-source/messy.md#new-columns), NULL in rows of objects without them. `fail`:
+    such an object has another header."""
+
     @property
     def skips(self) -> bool:
         """Whether an object with another header is left out."""
         return self.on_header_mismatch == SKIP_OBJECT
+
+    @property
+    def widens(self) -> bool:
+        """Whether the source gets columns for new names in headers."""
+        return self.on_new_columns == ADD
 
     @property
     def fills(self) -> bool:

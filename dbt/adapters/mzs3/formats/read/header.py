@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from dbt.adapters.mzs3.formats.read.chunks import Chunk
 from dbt.adapters.mzs3.formats.read.columns import RecordLayout
 from dbt.adapters.mzs3.formats.read.dialect import SourceDialect, delimiter_option
-from dbt.adapters.mzs3.formats.read.format import EXACT, SUBSET
+from dbt.adapters.mzs3.formats.read.format import EXACT, REORDER, SUBSET
 from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem, excerpt
 from dbt.adapters.mzs3.formats.read.records import MalformedRecord, first_record
 
@@ -33,29 +34,45 @@ def split_header(
 
 
 def layout_of(
-    found: Sequence[str], pinned: Sequence[str], match: str, chunk: Chunk | None = None
+    found: Sequence[str],
+    pinned: Sequence[str],
+    match: str,
+    chunk: Chunk | None = None,
+    *,
+    added: Collection[int] = (),
 ) -> RecordLayout:
     """The position of each pinned column in records whose header is `found`.
 
     Case and spaces matter. With `subset` the header may also have other names, and those may
-    repeat; a pinned name must occur once.
+    repeat; a pinned name must occur once, or may be missing if its place is among the `added`.
     Raises HeaderProblem, at the start of the chunk, for names that do not match.
     """
+    missing = tuple(place for place in added if pinned[place] not in found)
+    expected = [name for place, name in enumerate(pinned) if place not in missing]
     if match == EXACT:
-        difference = header_difference(found, pinned)
-    elif difference := name_difference(found, pinned, match):
+        difference = header_difference(found, expected)
+    elif difference := name_difference(found, expected, match):
         difference = (
             f"header is {_joined(found)} but the names of the source's header are "
-            f"{_joined(pinned)}, in any order: {difference}"
+            f"{_joined(expected)}, in any order: {difference}"
         )
     if difference is not None:
         line, byte = (chunk.line, chunk.byte) if chunk else (None, None)
         advice = FIX_HEADER + (PREAMBLE + _delimiter(found, len(pinned)) if chunk else "")
+        if len(found) > len(expected) and _begins_with(found, expected, match):
+            advice += "; or set on_new_columns: add"
         raise HeaderProblem(difference, advice, line=line, byte=byte, cause=HEADER)
     if match == EXACT:
-        return RecordLayout.in_order(len(pinned))
+        return replace(RecordLayout.in_order(len(expected)), missing=missing)
     positions = {name: position for position, name in enumerate(found)}
-    return RecordLayout(len(found), tuple(positions[name] for name in pinned))
+    return RecordLayout(len(found), tuple(positions[name] for name in expected), missing)
+
+
+def _begins_with(found: Sequence[str], expected: Sequence[str], match: str) -> bool:
+    """Whether all expected names are there, in their places if the order matters."""
+    if match == REORDER:
+        return {*expected} <= {*found}
+    return [*found[: len(expected)]] == [*expected]
 
 
 def malformed_header(

@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.formats.read.chunks import (
     RecordTooLarge,
     skip_preamble,
 )
-from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout
+from dbt.adapters.mzs3.formats.read.columns import Column, RecordLayout, added_places
 from dbt.adapters.mzs3.formats.read.compression import NONE, compression_of, plain_reader
 from dbt.adapters.mzs3.formats.read.dialect import CR, LINES, SourceDialect
 from dbt.adapters.mzs3.formats.read.encoding import ReadBytes, utf8_reader, width_in
@@ -122,6 +122,7 @@ class TextDecoder(ABC):
         self._form = form
         self._reading = form.reading
         self._header = header
+        self._added = added_places(columns)
         self._in_order = RecordLayout.in_order(len(columns))
         # Most headers have the same bytes: their names are compared only once.
         self._last_header = b""
@@ -211,7 +212,8 @@ class TextDecoder(ABC):
         if self._last_header and chunk.data.startswith(self._last_header):
             return self._last_layout, chunk.after(len(self._last_header))
         names, rest = split_header(chunk, self._form.dialect, self._reading.encoding)
-        layout = layout_of(names, self._header, self._reading.header_match, chunk)
+        match = self._reading.header_match
+        layout = layout_of(names, self._header, match, chunk, added=self._added)
         header = chunk.data[: len(chunk.data) - len(rest.data)]
         # Without a newline, another object's header may go on after these bytes.
         if header.endswith(b"\n"):

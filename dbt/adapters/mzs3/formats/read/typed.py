@@ -5,12 +5,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.formats.read.columns import INTEGERS, Column, canonical_type
+from dbt.adapters.mzs3.formats.read.columns import (
+    INTEGERS,
+    Column,
+    RecordLayout,
+    added_places,
+    canonical_type,
+)
 from dbt.adapters.mzs3.formats.read.convert import convert, through_wide
 from dbt.adapters.mzs3.formats.read.format import (
     ObjectDecoder,
@@ -116,31 +122,36 @@ class _TypedDecoder:
             return
         with self.object_format.opened(stored) as (fields, batches):
             match = self.object_format.reading.header_match
-            positions = positions_of(fields, self.header, self.columns, match)
-            own_types = [str(fields[position].own) for position in positions]
-            done = 0
-            for values in batches(positions):
-                records = typed_records(values, own_types, self.columns, done)
-                yield records
+            layout = typed_layout(fields, self.header, self.columns, match)
+            own_types = [str(fields[position].own) for position in layout.fields]
+            present, done = layout.present(self.columns), 0
+            kinds = [arrow_type(column.data_type) for column in self.columns]
+            names = [column.name for column in self.columns]
+            for values in batches(layout.fields):
+                records = typed_records(values, own_types, present, done)
+                every = layout.with_missing(records.batch.columns, kinds)
+                yield replace(records, batch=pa.RecordBatch.from_arrays(every, names=names))
                 done += records.count
 
     def together(self, _: Sequence[StoredObject]) -> None:
         """None: each object has its own schema."""
 
 
-def positions_of(
+def typed_layout(
     fields: Sequence[RecordField], header: Sequence[str], columns: Sequence[Column], match: str
-) -> tuple[int, ...]:
+) -> RecordLayout:
     """The columns' positions among an object's fields; `match` is the source's header_match.
 
     Raises HeaderProblem for other names, and for types that can't be read as the columns' types.
     """
-    positions = layout_of([field.name for field in fields], header, match).fields
-    found = misfits([fields[position] for position in positions], columns)
+    names = [field.name for field in fields]
+    layout = layout_of(names, header, match, added=added_places(columns))
+    read_as = [fields[position] for position in layout.fields]
+    found = misfits(read_as, layout.present(columns))
     if found:
         problem = f"its fields are not as declared: {'; '.join(found)}"
         raise HeaderProblem(problem, FIX_HEADER, cause=HEADER)
-    return positions
+    return layout
 
 
 def typed_records(

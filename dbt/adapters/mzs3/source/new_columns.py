@@ -1,0 +1,122 @@
+"""New columns: a source's pinned definition is widened by the names that objects bring.
+
+A task meets a header with a new name. The run reads that header, and fetches its objects again by
+a wider definition, which it writes under the number of its epoch before the commit. So the wider
+definition is pinned exactly if the epoch is committed. Then the table and the views get the
+columns. If the run dies in between, the next one does that first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dbt.adapters.mzs3.errors import ConfigError, ExecutorError
+from dbt.adapters.mzs3.formats.read.columns import Column
+from dbt.adapters.mzs3.formats.read.object_error import HEADER
+from dbt.adapters.mzs3.ledger.epochs import latest
+from dbt.adapters.mzs3.ledger.events import Phase
+from dbt.adapters.mzs3.ledger.ledger import Ledger
+from dbt.adapters.mzs3.ledger.views import show_since
+from dbt.adapters.mzs3.source.executor.fetch import open_format
+from dbt.adapters.mzs3.source.executor.stored_object import S3Object, read_fields
+from dbt.adapters.mzs3.source.purify import PinnedDefinition, require_free_names, widen
+from dbt.adapters.mzs3.source.run import SourceRun, void_unfinished
+from dbt.adapters.mzs3.source.tables import (
+    ADOPTED_PROPERTY,
+    WIDENED_PROPERTY,
+    SourceTables,
+    definition_properties,
+    plain_name_kind,
+)
+from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
+from dbt.adapters.mzs3.spark.tables import properties_sql
+from dbt.adapters.mzs3.store.opened import open_store
+
+
+def wider_definition(
+    run: SourceRun, pinned: PinnedDefinition, error: ExecutorError, plan: DataFrame
+) -> PinnedDefinition | None:
+    """The definition by which the object of the error can be read; None if it has no new names.
+
+    `plan` has the object. Raises an Mzs3Error if the names can't be columns.
+    """
+    definition, uri = run.definition, error.s3_object
+    if error.cause != HEADER or uri is None or not definition.reading.widens:
+        return None
+    planned = plan.where(F.col("object") == uri).first()
+    if planned is None:
+        return None
+    location = definition.location
+    key = uri.removeprefix(location.uri_of(""))
+    store = open_store(run.connection, location)
+    form = open_format(
+        definition.format, definition.dialect, definition.compression, definition.reading
+    )
+    stored = S3Object(store, location, key, planned["etag"], planned["size"])
+    try:
+        wider = widen(definition, pinned, read_fields(form, stored, definition.name) or ())
+    except ConfigError as exc:
+        raise ConfigError(f"{exc.subject}, by the header of object {uri},", exc.problems) from exc
+    if wider is not None:
+        require_free_names(definition.name, wider)
+        added = wider.columns[len(pinned.columns) :]
+        run.tell(("say", f"{definition.name}: new in object {uri}: {_ddl(added)}"))
+    return wider
+
+
+def write_widened(run: SourceRun, ledger: Ledger, epoch: str, wider: PinnedDefinition) -> None:
+    """Writes the definition that is pinned if the epoch is committed."""
+    _set(run, ledger, definition_properties(wider, f"{WIDENED_PROPERTY}{epoch}."))
+
+
+def add_columns(run: SourceRun, ledger: Ledger, wider: PinnedDefinition) -> None:
+    """Adds the definition's columns that the table of rows lacks."""
+    rows = ledger.relations.rows
+    there = dict(run.spark.table(rows).dtypes)
+    added = [one for one in wider.columns if one.is_added]
+    stale = [one for one in added if there.get(one.name, one.data_type) != one.data_type]
+    if stale:  # from a run that has committed nothing, in a format with transactions
+        names = ", ".join(quote_identifier(one.name) for one in stale)
+        run.spark.sql(f"ALTER TABLE {rows} DROP COLUMNS ({names})")
+    missing = [one for one in added if one.name not in there or one in stale]
+    if missing:
+        run.spark.sql(f"ALTER TABLE {rows} ADD COLUMNS ({_ddl(missing)})")
+
+
+def adopt(run: SourceRun, ledger: Ledger, epoch: str, wider: PinnedDefinition) -> None:
+    """Adds the columns to the table and the views, once the epoch is committed. Safe to repeat."""
+    with run.step("widen"):
+        ledger.require_lock("what it committed stays, and the next run adds the new columns")
+        add_columns(run, ledger, wider)
+        show_since(run.spark, ledger.relations, latest(Phase.SNAPSHOT, ledger.epochs()) or "0")
+        _set(run, ledger, {f"{ADOPTED_PROPERTY}{epoch}": "true"})
+
+
+def settle(run: SourceRun, ledger: Ledger, tables: SourceTables) -> None:
+    """Adopts each wider definition whose epoch is committed, and removes the others."""
+    void_unfinished(run, ledger)
+    for epoch, wider in tables.widened.items():
+        phases = ledger.epochs().get(epoch, set())
+        if Phase.COMMIT in phases and Phase.VOID not in phases:
+            adopt(run, ledger, epoch, wider)
+        else:
+            ledger.require_lock()
+            names = definition_properties(wider, f"{WIDENED_PROPERTY}{epoch}.")
+            _alter(run, ledger, f"UNSET TBLPROPERTIES ({', '.join(map(quote_literal, names))})")
+
+
+def _set(run: SourceRun, ledger: Ledger, properties: dict[str, str]) -> None:
+    _alter(run, ledger, f"SET TBLPROPERTIES {properties_sql('', properties)}")
+
+
+def _alter(run: SourceRun, ledger: Ledger, change: str) -> None:
+    """Changes what has the properties of the table of rows."""
+    kind, plain = plain_name_kind(ledger.relations), run.definition.relations
+    run.spark.sql(f"ALTER {kind} {plain.rows} {change}")
+
+
+def _ddl(columns: Sequence[Column]) -> str:
+    return ", ".join(f"{quote_identifier(one.name)} {one.data_type}" for one in columns)
