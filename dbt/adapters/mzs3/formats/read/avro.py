@@ -6,8 +6,7 @@ import contextlib
 import io
 import json
 import zlib
-from bz2 import BZ2Decompressor
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.mzs3.formats.read.compression import as_file, streams_reader
+from dbt.adapters.mzs3.formats.read.compression import DECOMPRESSORS, as_file, streams_reader
 from dbt.adapters.mzs3.formats.read.convert import WIDE_DIGITS
 from dbt.adapters.mzs3.formats.read.encoding import RAW_READ_BYTES, ReadBytes
 from dbt.adapters.mzs3.formats.read.format import RecordField, StoredObject
@@ -42,10 +41,9 @@ BATCH_BYTES = 8 * 1024 * 1024
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
-# The limit for a block, both in the file and decompressed, and for a value in the header.
+# The limit for a block, both in the file and decompressed, and for a value in the header; and of
+# xz's memory, as libzstd has it for a window.
 MAX_BLOCK_BYTES = 128 * 1024 * 1024
-# The limit of xz's memory, as libzstd has it for a window.
-_MAX_XZ_BYTES = 128 * 1024 * 1024
 # The limit for records that take no bytes, as all of their fields are NULL.
 _MOST_EMPTY_RECORDS = 1 << 20
 _LONGEST_NUMBER = 10
@@ -377,11 +375,11 @@ def _inflate(raw: bytes) -> bytes:
     return data
 
 
-def _unstream(opened: Callable[[io.BytesIO], ReadBytes], raw: bytes) -> bytes:
+def _unstream(opened: Callable[[ReadBytes], ReadBytes], raw: bytes) -> bytes:
     """Decompresses in parts: of a block that is too large, little more than fits is held."""
     data = io.BytesIO()
     try:
-        read = opened(io.BytesIO(raw))
+        read = opened(io.BytesIO(raw).read)
         while part := read(RAW_READ_BYTES):
             data.write(part)
             _require_fits(data.tell())
@@ -423,16 +421,13 @@ _NOT_WHOLE = "a block that does not decompress as a whole"
 _DAMAGED = (EOFError, OSError, *([lzma.LZMAError] if lzma else []))
 
 
-def _xz_reader(raw: io.BytesIO) -> ReadBytes:
-    new = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _MAX_XZ_BYTES)
-    return streams_reader(new, raw.read)
-
-
-_CODECS: Mapping[str, Callable[[bytes], bytes]] = {
+_CODECS: dict[str, Callable[[bytes], bytes]] = {
     "null": lambda raw: raw,
     "deflate": _inflate,
     "snappy": _unsnap,
-    "zstandard": partial(_unstream, lambda raw: pa.CompressedInputStream(raw, "zstd").read),
-    "bzip2": partial(_unstream, lambda raw: streams_reader(BZ2Decompressor, raw.read)),
-    **({"xz": partial(_unstream, _xz_reader)} if lzma else {}),
+    "zstandard": partial(_unstream, DECOMPRESSORS["zstd"]),
+    "bzip2": partial(_unstream, DECOMPRESSORS["bzip2"]),
 }
+if lzma:
+    _xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_BLOCK_BYTES)
+    _CODECS["xz"] = partial(_unstream, partial(streams_reader, _xz))

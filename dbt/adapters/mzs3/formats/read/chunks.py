@@ -212,16 +212,8 @@ def is_plain(
     field. `cut_records` finds the records with these. One pass over the bytes, with a regular
     expression.
     """
-    quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
-    first = rf"[^{delimiter}{quote}\r\n\x00]"
-    others = rf"[^{delimiter}\r\n\x00]" if dialect.bare_quotes else first
-    filled = rf"{first}{others}*"
-    if quote:
-        newline = r"\n" if dialect.lines_are_records else ""
-        quoted = rf"{quote}(?:[^{quote}{newline}\x00]|{quote}{quote})*{quote}"
-        filled = rf"(?:{quoted}|{filled})"
-    field = rf"(?:{filled})?"
-    record = rf"{field}(?:{delimiter}{field}){'*' if one_column else '+'}"
+    filled, delimiter = dialect.filled_field, re.escape(dialect.delimiter)
+    record = rf"(?:{filled})?(?:{delimiter}(?:{filled})?){'*' if one_column else '+'}"
     if may_be_short and not one_column:
         record = rf"(?:{record}|{filled})"
     # pyarrow's regular expressions take linear time, whatever the data.

@@ -115,7 +115,7 @@ def _decompressed(read: ReadBytes, kind: str, start: bytes) -> ReadBytes:
     """Returns a reader of the decompressed bytes; `start` is for its ObjectErrors."""
     # There may be several compressed streams, one after the other. Only in gzip may zeros follow a
     # stream, as padding.
-    decompress = _DECOMPRESSORS[kind](read)
+    decompress = DECOMPRESSORS[kind](read)
 
     def checked(size: int) -> bytes:
         try:
@@ -212,7 +212,7 @@ def streams_reader(
     return decompress
 
 
-_DECOMPRESSORS: dict[str, Callable[[ReadBytes], ReadBytes]] = {
+DECOMPRESSORS: dict[str, Callable[[ReadBytes], ReadBytes]] = {
     "gzip": lambda read: gzip.GzipFile(fileobj=as_file(read)).read,
     "zstd": lambda read: pa.CompressedInputStream(pa.PythonFile(as_file(read)), "zstd").read,
     "bzip2": partial(streams_reader, BZ2Decompressor),

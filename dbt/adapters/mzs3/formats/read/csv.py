@@ -125,14 +125,16 @@ class CsvDecoder(TextDecoder):
         last = chunk.last or not self._reading.rejects
         cut = cut_records(chunk.data, self._dialect, last=last, blank_is_wrong=layout.width > 1)
         numbers = _without(range(len(cut.starts)), cut.malformed)
+        rows: list[Any] = []
         try:
-            text, rows = self._text_columns(self._dialect.canonical(cut.well_formed()), layout)
-            if len(text[0]) + len(rows) != len(numbers):
+            data = self._dialect.canonical(cut.well_formed())
+            text = self._parse(data, layout, self._all_text, rows)
+            if len(text[0]) + len(rows) != len(numbers) or b"\0" in data:
                 raise ValueError  # pyarrow's reader and ours disagree
         except ValueError as exc:
             problem = "the records from here on could not be read"
             raise ObjectError(problem, FIX_OBJECT, line=chunk.line, byte=chunk.byte) from exc
-        ragged = {numbers[row] for row in rows}
+        ragged = {numbers[row.number - 1] for row in rows}
         numbers = _without(numbers, ragged)
         arrays, values = self._convert(text, numbers)
         bad = {**dict.fromkeys(cut.malformed | ragged), **values}
@@ -168,14 +170,6 @@ class CsvDecoder(TextDecoder):
             except ValueError:
                 self._as_text |= {index}
         return batch
-
-    def _text_columns(self, data: bytes, layout: RecordLayout) -> tuple[list[pa.Array], list[int]]:
-        """The columns as text, and the numbers of the records with a wrong number of fields."""
-        if b"\0" in data:
-            raise ValueError  # no well-formed record has one
-        ragged: list[Any] = []
-        columns = self._parse(data, layout, self._all_text, ragged)
-        return columns, [row.number - 1 for row in ragged]
 
     def _parse(
         self,
@@ -278,29 +272,24 @@ class CsvDecoder(TextDecoder):
 
     def _wrong(self, raw: bytes, layout: RecordLayout) -> tuple[str | None, str, str]:
         """The bad column, if there is exactly one, what is wrong, and the option that reads it."""
-        width, dialect, option = layout.width, self._dialect, ""
+        width, dialect = layout.width, self._dialect
         try:
             fields, _ = first_record(raw, dialect, self._reading.encoding)
         except MalformedRecord as malformed:
             present = layout.present(self.columns)
             names = {i: c.name for i, c in zip(layout.fields, present, strict=False)}
-            name, error = names.get(malformed.number - 1), str(malformed)
-            option = malformed.option
+            return names.get(malformed.number - 1), str(malformed), malformed.option
+        if len(fields) == width:  # pyarrow's reader and ours disagree
+            return None, "the record could not be read", ""
+        if re.fullmatch(b"%b(?:%b)?" % (dialect.blanks, dialect.line_end), raw):
+            option = "skip_blank_lines: true"
+        elif raw.startswith(b"#"):
+            option = "comment: '#'"
+        elif len(fields) == 1 and (other := delimiter_option(fields[0], width)):
+            option = other
         else:
-            name, error = None, f"expected {count_noun(width, 'column')}, got {len(fields)}"
-            if re.fullmatch(b"%b(?:%b)?" % (dialect.blanks, dialect.line_end), raw):
-                option = "skip_blank_lines: true"
-            elif raw.startswith(b"#"):
-                option = "comment: '#'"
-            elif len(fields) == 1 and (other := delimiter_option(fields[0], width)):
-                option = other
-            elif len(fields) < width:
-                option = "missing_columns: null"
-            elif len(fields) > width:
-                option = "extra_columns: ignore"
-            else:  # pyarrow's reader and ours disagree
-                error = "the record could not be read"
-        return name, error, option
+            option = "missing_columns: null" if len(fields) < width else "extra_columns: ignore"
+        return None, f"expected {count_noun(width, 'column')}, got {len(fields)}", option
 
 
 def _with_ends_swapped(column: pa.Array) -> pa.Array:

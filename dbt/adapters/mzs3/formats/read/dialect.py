@@ -147,13 +147,21 @@ class SourceDialect(CsvDialect):
         # A delimiter's first character is text if the others do not follow.
         return rb"%b(?:%b(?!%b)%b)*" % (others, re.escape(first), re.escape(rest), others)
 
+    @property
+    def filled_field(self) -> str:
+        """The pattern of a well-formed field that is not empty, in canonical text."""
+        delimiter, quote = re.escape(self.delimiter), re.escape(self.quote)
+        first = rf"[^{delimiter}{quote}\r\n\x00]"
+        text = rf"{first}[^{delimiter}{'' if self.bare_quotes else quote}\r\n\x00]*"
+        if not quote:
+            return text
+        newline = r"\n" if self.lines_are_records else ""
+        inside = rf"[^{quote}{newline}\x00]*"
+        return rf"(?:{quote}{inside}(?:{quote}{quote}{inside})*{quote}|{text})"
+
     def fields(self, count: int) -> str:
         """The pattern of a record's first fields, of which it has more, in canonical text."""
-        quote = re.escape(self.quote)
-        field = self.text_outside_quotes(b"").decode()
-        if quote:
-            inside = rf"[^{quote}]*(?:{quote}{quote}[^{quote}]*)*"
-            field = rf"(?:{quote}{inside}{quote}|{field})"
+        field = rf"(?:{self.filled_field})?"
         return rf"{field}(?:{re.escape(self.delimiter)}{field}){{{count - 1}}}"
 
     def padded(self, data: bytes, count: int) -> bytes:

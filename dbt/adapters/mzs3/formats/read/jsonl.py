@@ -169,7 +169,6 @@ _KINDS = {
 }
 _NATIVE = ("boolean", *_NUMBERS)
 _OTHER_TYPE = "; or declare another data_type for the column"
-_FILLS = "missing_columns: null"
 _BIGINT = re.compile(r"-?[0-9]{1,18}")
 _WHOLE = re.compile(r"-?[0-9]{1,38}")
 
@@ -319,7 +318,7 @@ class JsonDecoder(TextDecoder):
         """The chunk's records: reads the lines one by one, and converts whole columns."""
         lines = list(_lines(chunk))
         bad: dict[int, tuple[str | None, str]] = {}
-        other_keys: dict[int, str] = {}  # with the option that reads such a record
+        options: dict[int, str] = {}  # that read records with other keys
         numbers: list[int] = []
         values: list[Sequence[Value]] = []
         for number, line in enumerate(lines):
@@ -329,20 +328,23 @@ class JsonDecoder(TextDecoder):
             except MalformedLine as exc:
                 bad[number] = None, str(exc)
                 if isinstance(exc, _OtherKeys):
-                    other_keys[number] = _FILLS if " is missing" in str(exc) else ""
+                    fills = " is missing" in str(exc)
+                    options[number] = "missing_columns: null" if fills else ""
         arrays, wrong = self._converted(numbers, values)
         bad |= wrong
         rejects = tuple(
-            _reject(number, lines[number], *bad[number], other_keys.get(number, ""))
-            for number in sorted(bad)
+            Reject(
+                n, line.line, line.byte, raw_text(line.data, UTF_8), *bad[n], options.get(n, "")
+            )
+            for n, line in enumerate(lines)
+            if n in bad
         )
         if bad and not self._reading.rejects:
             first = rejects[0]
-            advice = _OTHER_TYPE if first.number in wrong else ""
-            if first.option:
-                advice = f"; or set {first.option}"
+            advice = f"; or set {first.option}" if first.option else ""
+            advice = _OTHER_TYPE if first.number in wrong else advice
             where = {"line": first.line, "byte": first.byte}
-            cause = HEADER if first.number in other_keys else ""
+            cause = HEADER if first.number in options else ""
             raise ObjectError(first.error, FIX_OBJECT + advice, cause=cause, **where)
         if wrong:
             good = pa.array([number not in wrong for number in numbers], pa.bool_())
@@ -395,7 +397,3 @@ class JsonDecoder(TextDecoder):
         if self._native[index] and kinds:
             self._as_text[index] = kinds == {STRING}
         self._has_nested |= not kinds.isdisjoint((OBJECT, ARRAY))
-
-
-def _reject(number: int, line: Chunk, column: str | None, error: str, option: str) -> Reject:
-    return Reject(number, line.line, line.byte, raw_text(line.data, UTF_8), column, error, option)
