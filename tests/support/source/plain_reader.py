@@ -17,6 +17,7 @@ class PlainRecord:
 
     line: int
     byte: int
+    end: int
     raw: bytes
     fields: tuple[str | None, ...] | None
 
@@ -38,7 +39,7 @@ def plain_records(
             raw = raw.translate(_SWAP) if swaps else raw.removesuffix(b"\r")
             if fields and swaps:
                 fields = [f if f is None else f.translate({10: 13, 13: 10}) for f in fields]
-            place = data.count(b"\n", 0, start) + 1, start
+            place = data.count(b"\n", 0, start) + 1, start, end
             yield PlainRecord(*place, raw, None if fields is None else tuple(fields))
         start = end
 

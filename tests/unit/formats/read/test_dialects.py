@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.examples import examples
 from support.s3.stored_objects import stored
-from support.source.fields import columns, rows
+from support.source.dialects import DIALECTS, plain_rows, texts
+from support.source.fields import columns, read, rows
 from support.source.plain_reader import plain_records
 from support.source.rejecting import read_all
 
@@ -18,18 +19,7 @@ from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import Reading
 
 S = "string"
-dialects = st.builds(
-    SourceDialect,
-    delimiter=st.sampled_from([",", "||", ", ", "\t"]),
-    quote=st.sampled_from(['"', '"', "'", ""]),
-    escape=st.sampled_from(["\\", '"', '"', "'", ""]),
-    null=st.sampled_from(["", "\\N"]),
-    record_delimiter=st.sampled_from(["lf", "lf", "cr"]),
-    bare_quotes=st.booleans(),
-    trim_space=st.booleans(),
-    skip_blank_lines=st.booleans(),
-    comment=st.sampled_from(["", "", "#"]),
-).filter(lambda dialect: not dialect.problems() and not dialect.is_canonical)
+unusual = DIALECTS.filter(lambda dialect: not dialect.is_canonical)
 
 
 def _has_lines(data: bytes, dialect: SourceDialect, count: int) -> bool:
@@ -38,25 +28,10 @@ def _has_lines(data: bytes, dialect: SourceDialect, count: int) -> bool:
     return not data or len(data.removesuffix(end).split(end)) >= count
 
 
-@st.composite
-def texts(draw: Any, dialect: SourceDialect) -> bytes:
-    """Text with what means something in the dialect, or almost does."""
-    delimiter, quote, escape = (
-        each.encode() for each in (dialect.delimiter, dialect.quote, dialect.escape)
-    )
-    tokens = [delimiter, delimiter, quote, quote, escape, escape + quote, b"\n", b"\n", b"\r",
-              b"\r\n", b" ", b"\t", b"a", b"1", b"#", b"|", b"\\N", b"\0", b"\x1f", b"\xff",
-              "é".encode(), quote + b"x" + delimiter + b"\ny" + quote,
-              b"a" + delimiter + b"b\n", quote + b"1 " + quote + delimiter + b" 2\n"]  # fmt: skip
-    if dialect.record_delimiter == "cr":
-        tokens = [token.replace(b"\n", b"\r") for token in tokens] + [b"\n"]
-    return b"".join(draw(st.lists(st.sampled_from(tokens), max_size=30)))
-
-
 @examples(2000)
 @given(
     st.data(),
-    dialects,
+    unusual,
     st.integers(1, 3),
     st.integers(1, 60),
     st.sampled_from([0, 0, 1, 3]),
@@ -75,7 +50,6 @@ def test_any_text_is_read_as_the_plain_reader_does(
     text = data.draw(texts(dialect))
     assume(_has_lines(text, dialect, skip_lines))
     expected = list(plain_records(text, dialect, skip_lines))
-    blanks = b"" if not dialect.trim_space else b" " if dialect.delimiter == "\t" else b" \t"
     good, bad = read_all(
         text,
         *[S] * width,
@@ -85,18 +59,10 @@ def test_any_text_is_read_as_the_plain_reader_does(
         missing_columns=missing_columns,
         extra_columns=extra_columns,
     )
+    fits = {"fills": missing_columns == "null", "cuts": extra_columns != "fail"}
     wanted = {
-        number: (
-            *(*record.fields, *[None] * width)[:width],
-            *[record.fields[width:]] * (extra_columns == "rescue"),
-        )
-        for number, record in enumerate(expected, 1)
-        if record.fields is not None
-        and (
-            len(record.fields) >= width
-            or (missing_columns == "null" and record.raw.lstrip(blanks))
-        )
-        and (len(record.fields) <= width or extra_columns != "fail")
+        number: (*fields[:width], *[fields[width:]] * (extra_columns == "rescue"))
+        for number, fields in plain_rows(expected, dialect, width, **fits).items()
     }
     if extra_columns == "rescue":
         good = {n: (*row[:-1], _fields_of(row[-1], dialect)) for n, row in good.items()}
@@ -107,6 +73,12 @@ def test_any_text_is_read_as_the_plain_reader_does(
         if number not in wanted
     }
     assert {number: (reject.line, reject.byte) for number, reject in bad.items()} == places
+
+
+@pytest.mark.parametrize("block", range(1, 9))
+def test_a_block_may_end_inside_a_delimiter_behind_a_quote(block: int) -> None:
+    found = read(b'""||"b"\n', S, S, dialect=SourceDialect("||"), block_bytes=block)
+    assert found == [("", "b")]
 
 
 def _fields_of(rescued: str | None, dialect: SourceDialect) -> tuple[str | None, ...] | None:
@@ -120,7 +92,7 @@ def _fields_of(rescued: str | None, dialect: SourceDialect) -> tuple[str | None,
 
 
 @examples(500)
-@given(st.data(), dialects, st.integers(1, 2))
+@given(st.data(), unusual, st.integers(1, 2))
 def test_small_objects_are_read_together_as_each_alone_or_not_at_all(
     data: st.DataObject, dialect: SourceDialect, width: int
 ) -> None:

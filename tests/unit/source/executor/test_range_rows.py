@@ -6,16 +6,20 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.s3.opened import bucket_of
-from support.s3.stored_objects import stored
+from support.s3.stored_objects import is_no_utf_16, stored
+from support.source.dialects import DIALECTS, plain_rows, records, texts
 from support.source.fields import DIALECT
+from support.source.plain_reader import BOM, plain_records
 
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.read import text
@@ -24,7 +28,7 @@ from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.formats.read.object_error import UNCLEAR
 from dbt.adapters.mzs3.formats.read.text import TextFormat
-from dbt.adapters.mzs3.source.executor import stored_object
+from dbt.adapters.mzs3.source.executor import ranges, stored_object
 from dbt.adapters.mzs3.source.executor.fetch import FetchSpec, fetch_objects, format_of
 from dbt.adapters.mzs3.source.executor.ranges import (
     LargeObject,
@@ -33,6 +37,7 @@ from dbt.adapters.mzs3.source.executor.ranges import (
     read_ranges,
     survey_of,
 )
+from dbt.adapters.mzs3.source.large_objects import large_objects
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 
@@ -77,9 +82,10 @@ def spec(header: tuple[str, ...] | None = HEADER, **changes: Any) -> FetchSpec:
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "BLOCK_BYTES", 50)
 
-        def use(data: bytes) -> OneObject:
+        def use(data: bytes, block_bytes: int = 50, survey_bytes: int = 1 << 20) -> OneObject:
+            patch.setattr(text, "BLOCK_BYTES", block_bytes)
+            patch.setattr(ranges, "SURVEY_BLOCK_BYTES", survey_bytes)
             served = OneObject(data)
             patch.setattr(
                 stored_object, "shared_store", lambda _, at: bucket_of(served, at.bucket)
@@ -125,6 +131,13 @@ def in_ranges(spec: FetchSpec, data: bytes, range_bytes: int) -> list[dict[str, 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
+
+
+def by_number(rows: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """The rows in the order of their records."""
+    found = {row["_mz_record"]: row for row in sorted(rows, key=lambda row: row["_mz_record"])}
+    assert len(found) == len(rows)
+    return found
 
 
 VALUES = st.text('ab",\n', max_size=5)
@@ -205,50 +218,93 @@ def test_without_quotes_the_rows_are_the_same(
     assert sorted(found, key=lambda row: row["_mz_record"]) == expected
 
 
-MESSY = [
-    SourceDialect(bare_quotes=True),
-    SourceDialect(comment="#"),
-    SourceDialect(trim_space=True, skip_blank_lines=True),
-    SourceDialect("||", skip_blank_lines=True),
-]
-
-
+@examples(800)
 @given(
-    st.sampled_from(MESSY),
-    st.lists(
-        st.sampled_from(
-            [
-                "1{}2\n",
-                '5" x{}b\n',
-                "#x\n",
-                "\n",
-                ' "a{}\ny" {}2\n',
-                "1\n",
-                "1{}2{}3\n",
-                '"a"{}2\r\n',
-            ]
-        ),
-        max_size=8,
-    ).map("".join),
+    st.data(),
+    DIALECTS.filter(lambda dialect: dialect.can_be_cut),
+    st.sampled_from(["", 'not "all\n', '"\n\n#\n']),
+    st.booleans(),
+    st.booleans(),
+    st.builds(
+        Reading,
+        on_bad_row=st.sampled_from(["fail", "reject", "reject"]),
+        missing_columns=st.sampled_from(["fail", "null"]),
+        extra_columns=st.sampled_from(["fail", "ignore", "rescue"]),
+    ),
+    st.integers(1, 40),
+    st.integers(1, 40),
     st.integers(1, 40),
 )
-def test_of_any_dialect_the_rows_are_the_same_or_one_task_must_judge(
-    serve: Any, dialect: SourceDialect, lines: str, range_bytes: int
+def test_of_any_dialect_the_rows_are_the_plain_readers(
+    serve: Any,
+    drawn: st.DataObject,
+    dialect: SourceDialect,
+    preamble: str,
+    bom: bool,
+    has_header: bool,
+    reading: Reading,
+    range_bytes: int,
+    survey_bytes: int,
+    block_bytes: int,
 ) -> None:
-    served = serve(f"preamble\na{{}}b\n{lines}".replace("{}", dialect.delimiter).encode())
-    reading = Reading(
-        skip_lines=1, missing_columns="null", extra_columns="rescue", on_bad_row="reject"
+    header = dialect.delimiter.join(HEADER) + "\n" if has_header else ""
+    of_records = records(dialect) | texts(dialect)
+    data = BOM * bom + (preamble + header).encode() + drawn.draw(of_records)
+    assume(data and is_no_utf_16(data))
+    skip_lines = preamble.count("\n")
+    how = spec(
+        HEADER if has_header else None,
+        dialect=dialect,
+        reading=replace(reading, skip_lines=skip_lines),
     )
-    how = spec(dialect=dialect, reading=reading)
-    expected = sorted(at_once(how), key=lambda row: row["_mz_record"])
+    plain = list(plain_records(data, dialect, skip_lines))
+    # Where records end may depend on all that is before a range; or lines are left out.
+    is_unclear = not dialect.lines_are_records and any(one.fields is None for one in plain)
+    starts = [*(one.byte for one in plain), len(data)]
+    is_unclear |= any(one.end < start for one, start in zip(plain, starts[1:], strict=True))
+    del plain[:has_header]
+    wanted = plain_rows(plain, dialect, 2, fills=reading.fills, cuts=reading.cuts)
+    bad = [one for number, one in enumerate(plain, 1) if number not in wanted]
+    serve(data, block_bytes, survey_bytes)
+    if bad and not reading.rejects:
+        with pytest.raises(ExecutorError, match=f", line {bad[0].line}, byte {bad[0].byte}: "):
+            at_once(how)
+        with pytest.raises(ExecutorError, match="read again by one task"):
+            in_ranges(how, data, range_bytes)
+        return
+    whole = by_number(at_once(how))
+    good = {number: (row["a"], row["b"]) for number, row in whole.items() if number in wanted}
+    assert good == {number: fields[:2] for number, fields in wanted.items()}
+    problems = [row["mz_problem"] for number, row in whole.items() if number not in wanted]
+    places = [(problem["line"], problem["byte"]) for problem in problems]
+    assert places == [(one.line, one.byte) for one in bad]
     try:
-        found = in_ranges(how, served.data, range_bytes)
+        assert by_number(in_ranges(how, data, range_bytes)) == whole
     except ExecutorError as unclear:
-        assert unclear.cause == UNCLEAR
-        quotes = '"' in lines and not dialect.lines_are_records
-        assert quotes or "\n\n" in f"\n{lines}" or "#" in lines
-    else:
-        assert sorted(found, key=lambda row: row["_mz_record"]) == expected
+        assert unclear.cause == UNCLEAR and is_unclear
+
+
+@examples(200)
+@given(DIALECTS.filter(lambda dialect: not dialect.can_be_cut))
+def test_of_other_dialects_each_object_is_read_whole(dialect: SourceDialect) -> None:
+    assert dialect.record_delimiter == "cr" or dialect.escape != dialect.quote
+    objects: Any = None  # nothing is asked of them
+    assert large_objects(spec(dialect=dialect), objects, 1 << 40) == []
+
+
+@pytest.mark.parametrize("range_bytes", [1, 7, 20])
+def test_a_preamble_is_skipped_once(serve: Any, range_bytes: int) -> None:
+    served = serve(b'not "all\na,b\n' + b"1,2\n" * 5)
+    how = spec(reading=Reading(skip_lines=1))
+    found = in_ranges(how, served.data, range_bytes)
+    assert found == at_once(how)
+    assert len(found) == 5
+
+
+def test_comments_among_records_are_for_one_task_to_count(serve: Any) -> None:
+    served = serve(b"a,b\n1,2\n#x\n3,4\n5,6\n")
+    with pytest.raises(ExecutorError, match=UNCLEAR):
+        in_ranges(spec(dialect=SourceDialect(comment="#")), served.data, 8)
 
 
 @pytest.mark.parametrize("on_bad_row", ["fail", "reject"])
@@ -304,6 +360,59 @@ def test_of_json_lines_the_rows_are_the_same(
         (*row, number) for number, row in enumerate(table, 1)
     ]
     assert in_ranges(how, served.data, range_bytes) == expected
+
+
+JSON_LINES = {
+    b'{"a":"1","b":"2"}': ("1", "2"),
+    b'{"b":"\\n"}\r': (None, "\n"),
+    b' {"b":null, "a":"3"}': ("3", None),
+    b"{}": (None, None),
+    b'{"a":"1","c":"2"}': None,
+    b'{"a":': None,
+    b"": None,
+    b" \r": None,
+}
+
+
+@examples(250)
+@given(
+    st.lists(st.sampled_from([*JSON_LINES]), max_size=8),
+    st.booleans(),
+    st.sampled_from(["fail", "null"]),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(1, 40),
+)
+def test_of_json_lines_without_some_keys_the_rows_are_the_same(
+    serve: Any,
+    lines: list[bytes],
+    bom: bool,
+    missing_columns: str,
+    range_bytes: int,
+    survey_bytes: int,
+    block_bytes: int,
+) -> None:
+    data = BOM * bom + b"\n".join(lines)
+    assume(data)
+    serve(data, block_bytes, survey_bytes)
+    reading = Reading(on_bad_row="reject", missing_columns=missing_columns)
+    how = spec(format="jsonl", reading=reading)
+    whole = by_number(at_once(how))
+    records = [(n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    values = [
+        JSON_LINES[line] if reading.fills or (b"a" in line and b"b" in line) else None
+        for _, line in records
+    ]
+    problems = [row["mz_problem"] for row in whole.values()]
+    found = [(row["a"], row["b"]) for row in whole.values()]
+    assert found == [value or (None, None) for value in values]
+    assert [problem and problem["line"] for problem in problems] == [
+        None if value else line for value, (line, _) in zip(values, records, strict=True)
+    ]
+    try:
+        assert by_number(in_ranges(how, data, range_bytes)) == whole
+    except ExecutorError as unclear:
+        assert unclear.cause == UNCLEAR and len(records) < len(lines)
 
 
 def test_rejects_of_json_lines_are_where_they_are(serve: Any) -> None:

@@ -263,6 +263,7 @@ def _masked_records(data: bytes, dialect: SourceDialect, *, last: bool) -> tuple
 
 def has_stray_quote(data: bytes, dialect: SourceDialect) -> bool:
     """Whether a quote stands where none can, in data that may end inside a quoted field."""
+    data = data[: len(data) - len(dialect.delimiter) + 1]  # it may end inside a delimiter
     data, dialect = dialect.canonical(data), dialect.canonical_dialect
     masked = _mask(data, dialect.delimiter.encode(), dialect.quote.encode())
     return _stray_quote(dialect).search(masked) is not None
