@@ -7,6 +7,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 from support.queue.announcing import Died, dying_at
 
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
@@ -15,6 +16,7 @@ from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.source.operations.show_definition import read_purified
 from dbt.adapters.mzs3.source.run import unlock
 from dbt.adapters.mzs3.source.tables import read_tables
+from dbt.adapters.mzs3.spark.session import isolated_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.light]
 
@@ -180,3 +182,14 @@ def test_of_typed_formats_a_column_has_the_type_of_its_field(lake):
     assert [row[1:3] for row in lake.rows("id", "n")] == [(1, 1), (1, 2), (1, 3)]
     types = dict(lake.spark.table(lake.relations.source).dtypes)
     assert (types["n"], types["at"]) == ("bigint", "date")
+
+
+def test_another_session_sees_the_new_column_once_it_refreshes_the_table(grown, spark_parameters):
+    other = isolated_session(spark_parameters)
+    assert other.table(grown.relations.source).count() == 1
+    grown.ingest()
+    with pytest.raises(AnalysisException, match="INCOMPATIBLE_VIEW_SCHEMA_CHANGE"):
+        other.table(grown.relations.source)
+    other.sql(f"REFRESH TABLE {grown.relations.rows}")
+    frame = other.table(grown.relations.source)
+    assert sorted((row["id"], row["note"]) for row in frame.collect()) == [("1", None), ("2", "x")]
