@@ -47,6 +47,14 @@ def test_the_yaml_pastes_back_as_what_was_purified():
     }
 
 
+def test_a_source_that_gets_new_columns_says_so_and_pastes_back():
+    options = {"on_new_columns": "add", "on_bad_row": "reject"}
+    lines = purified_lines(purified(**options), {"type": "s3_csv_source", **options})
+    assert lines[1].endswith(" WITH (on_new_columns = 'add', on_bad_row = 'reject');")
+    [table] = yaml.safe_load("\n".join(line.removeprefix("    ") for line in lines[3:]))
+    assert table["external"] == {"type": "s3_csv_source", **options, "header": True}
+
+
 def test_what_is_not_pinned_yet_and_what_contradicts_is_said():
     before = purified()
     shown = ShownDefinition(

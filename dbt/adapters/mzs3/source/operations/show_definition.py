@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from dbt.adapters.mzs3.errors import S3Error, SourceError
 from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
-from dbt.adapters.mzs3.formats.read.format import EXACT, Reading
+from dbt.adapters.mzs3.formats.read.format import Reading
 from dbt.adapters.mzs3.ledger.compaction import has_commits
 from dbt.adapters.mzs3.ledger.ledger import Ledger
-from dbt.adapters.mzs3.options.option import options_of
+from dbt.adapters.mzs3.options.option import as_config, options_of
 from dbt.adapters.mzs3.source.discovery import queue_name
 from dbt.adapters.mzs3.source.options import SourceDefinition
 from dbt.adapters.mzs3.source.pinning import purify_now
@@ -72,12 +72,11 @@ def purified_sql(shown: ShownDefinition) -> str:
     pattern = definition.location.prefix + definition.pattern
     table = definition.name.partition(".")[2]
     head = " ".join(part for part in (sql_name(table), purified.aliases_sql()) if part)
-    match = definition.reading.header_match
-    options = {} if match == EXACT or purified.header is None else {"header_match": match}
-    options |= {
+    values = {**as_config(definition.reading), **purified.options}
+    options = {
         key: value
         for key, one in {**options_of(Reading), **options_of(SourceDialect)}.items()
-        if (value := purified.options.get(key, one.default)) != one.default
+        if (value := values.get(key, one.default)) != one.default
     }
     given = ", ".join(f"{key} = {_sql_value(value)}" for key, value in options.items())
     return (
@@ -89,10 +88,10 @@ def purified_sql(shown: ShownDefinition) -> str:
 
 def purified_yaml(shown: ShownDefinition, external: Mapping[str, Any]) -> list[str]:
     """The table as it may be declared under `tables` of a source, with nothing left open."""
-    purified = shown.purified
+    definition, purified = shown.declared, shown.purified
     declared = {key: value for key, value in external.items() if key not in _REPLACED_KEYS}
-    header = False if purified.header is None else list(purified.header)
-    table = shown.declared.name.partition(".")[2]
+    header = definition.reading.widens or (purified.header is not None and list(purified.header))
+    table = definition.name.partition(".")[2]
     return [
         f"- name: {yaml_text(table)}",
         "  external:",
