@@ -34,6 +34,8 @@ from support.source.simulated import (
     compacting,
     compacting_twice,
     deciding,
+    querying,
+    querying_piecemeal,
     reading,
     run_of,
     simulate,
@@ -127,9 +129,10 @@ def explored(
     faults: int,
     switches: int | None = None,
     resets: bool = False,
+    at_end: Callable[[Catalog, tuple[Any, ...]], None] | None = None,
 ) -> int:
     check = check_any_state if resets else check_state
-    at_end = check_end_of_resets if resets else check_end
+    at_end = at_end or (check_end_of_resets if resets else check_end)
     exploration = Exploration(programs, store_now(), start, check, at_end)
     found = exploration.exhaustively(faults, switches)
     print(found)
@@ -154,6 +157,43 @@ def test_a_source_is_whole_in_every_order(simulated, case):
 
 def test_a_source_keeps_its_rows_when_a_run_was_slow_to_compact(simulated):
     assert explored(A, compacting, reading, start=compacted(), faults=0) > 1_000_000
+
+
+QUERIES = [querying, querying_piecemeal]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_outlasts_a_compaction_after_it_was_planned(simulated, query):
+    def check_query(state, outcomes):
+        assert isinstance(outcomes[-1], list), f"the query failed: {outcomes[-1]}"
+        check_end(state, outcomes)
+
+    for programs, start, switches in (
+        ([A, query], compacted(), None),
+        ([A, compacting, query], ingested(), 1),
+    ):
+        found = explored(*programs, start=start, faults=0, switches=switches, at_end=check_query)
+        assert found > 100
+
+
+@pytest.mark.parametrize("switches", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_fails_or_is_whole_however_often_it_was_compacted(simulated, query, switches):
+    """It may find the ledger's files gone, but no rows."""
+    simulated.setattr(compaction, "KEEP_MS", 99)
+    programs = A, compacting_twice, query
+    assert explored(*programs, start=ingested(), faults=0, switches=switches) > 100
+
+
+def test_a_query_would_miss_rows_that_are_dropped_at_once(simulated):
+    programs = A, compacting_twice, querying_piecemeal
+    with pytest.raises(AssertionError, match="a reader saw"):
+        explored(*programs, start=ingested(), faults=0, switches=1)
+
+
+def test_rows_are_dropped_by_a_snapshot_that_is_old_enough(simulated):
+    simulated.setattr(compaction, "KEEP_MS", 20)
+    assert explored(A, AHEAD, reading, start=compacted(), faults=0) > 1_000
 
 
 def test_a_decision_stays_whatever_a_run_plans_late(simulated):

@@ -19,6 +19,11 @@ from dbt.adapters.mzs3.source.operations.status import read_status
 pytestmark = pytest.mark.spark
 
 
+@pytest.fixture(autouse=True)
+def _rows_are_dropped_at_once(monkeypatch):
+    monkeypatch.setattr(compaction, "KEEP_MS", 0)
+
+
 def another_epoch(lake):
     """The ledger with one epoch more, of which nothing follows."""
     ledger = Ledger(lake.spark, lake.relations)

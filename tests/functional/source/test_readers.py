@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, combinations
@@ -75,6 +76,37 @@ def test_a_query_that_began_after_one_compaction_outlasts_the_next(lake):
     planned = readers(lake, prune=True)
     compacted(lake)
     assert {tuple(ids(frame)) for _, frame in planned} == {("new",)}
+
+
+@pytest.mark.slow
+def test_a_query_finds_the_rows_whose_files_it_lists_after_two_compactions(lake, tmp_path):
+    """With adaptive execution, the scan of the rows is planned once all broadcasts are there."""
+    lake.external = {"on_overwrite": "replace"}
+    lake.put("a.csv", "id\nold\n")
+    lake.ingest()
+    spark = lake.spark.newSession()
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    begun, go_on = tmp_path / "begun", tmp_path / "go_on"
+    os.mkfifo(begun)
+    os.mkfifo(go_on)
+
+    def held(batches):
+        begun.write_text("")
+        go_on.read_text()
+        yield from batches
+
+    other = F.broadcast(spark.range(0, 1, 1, 1).mapInArrow(held, "one bigint"))
+    query = spark.table(lake.relations.source).crossJoin(other).select("id")
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(ids, query)
+        begun.read_text()
+        lake.put("a.csv", "id\nnew\n")
+        lake.ingest()
+        compacted(lake)
+        compacted(lake)
+        go_on.write_text("")
+        assert found.result() in (["old"], ["new"])
+    assert ids(lake.spark.table(lake.relations.source)) == ["new"]
 
 
 def compacted(lake):

@@ -12,6 +12,7 @@ from support.queue.announcing import Died, dying_at
 from support.spark.table_formats import SESSION_TABLES, in_session_catalog
 
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.ledger import compaction
 from dbt.adapters.mzs3.ledger.compaction import compact
 from dbt.adapters.mzs3.ledger.events import LEDGER_COLUMNS
 from dbt.adapters.mzs3.ledger.ledger import Ledger
@@ -114,7 +115,8 @@ def test_of_many_at_once_one_has_the_commit(lake, spark_parameters, closes):
             assert [row["state"] for row in there] == [*winners]
 
 
-def test_a_run_that_died_between_rows_and_record_commits_nothing_later(lake):
+def test_a_run_that_died_between_rows_and_record_commits_nothing_later(lake, monkeypatch):
+    monkeypatch.setattr(compaction, "KEEP_MS", 0)
     ingested(lake)
     lake.put("2.csv", "id\n3\n")
     with pytest.raises(Died):

@@ -19,6 +19,10 @@ OLD, NEW = frozenset({("a", 1)}), frozenset({("a", 2), ("b", 1)})
 
 Event = tuple[str, int, bool]
 """Which version of which object an event is of, and whether it hides the object's earlier rows."""
+Written = list[tuple[int, str, Any]]
+"""Events, each with the epoch and phase that it had when it was written."""
+Partitions = frozenset[tuple[str, str, str]]
+"""The ledger's partitions: epoch, phase, and the folder that has the events."""
 DECISION: Event = ("c", 1, False)
 DECIDED = "decided"
 """What a run-operation answers that has put the decision on record."""
@@ -33,6 +37,9 @@ class Events(tuple[Event, ...]):
     def limit(self, _: int) -> Events:
         return self
 
+    def count(self) -> int:
+        return len(self)
+
 
 @dataclass(frozen=True)
 class Catalog:
@@ -40,7 +47,7 @@ class Catalog:
     in folders; rows by epoch; who has the lock; where views start; what was ever visible; which
     tables these are, and whether the source has any since it was reset."""
 
-    partitions: frozenset[tuple[str, str, str]] = frozenset()
+    partitions: Partitions = frozenset()
     folders: frozenset[tuple[str, tuple[Any, ...]]] = frozenset()
     rows: frozenset[tuple[Any, ...]] = frozenset()
     holder: str = ""
@@ -54,23 +61,26 @@ class Catalog:
     others: frozenset[str] = frozenset()
     """Epochs whose rows were read by another definition than the table pins."""
 
-    def events(self, since: int = 0) -> list[tuple[int, str, Any]]:
-        """Every event with the epoch and phase that it had when it was written."""
+    def events(self, since: int = 0) -> Written:
+        """Every event that a reader finds who starts there."""
+        return self.events_of(self.listed(since))
+
+    def listed(self, since: int) -> Partitions:
+        """The partitions that a reader lists who starts there."""
+        return frozenset(one for one in self.partitions if int(one[0]) >= since)
+
+    def events_of(self, partitions: Partitions) -> Written:
+        """What is in partitions that were listed, as long as it is there."""
         content = dict(self.folders)
-        found: list[tuple[int, str, Any]] = []
-        for number, phase, folder in self.partitions:
-            if int(number) < since:
-                continue
+        found: Written = []
+        for number, phase, folder in partitions:
             for event in content.get(folder, ()):
                 found.append(event if phase == Phase.SNAPSHOT else (int(number), phase, event))
         return found
 
     def committed(self) -> tuple[frozenset[int], int]:
         """What a reader's first look at the ledger finds."""
-        events = self.events(self.since)
-        void = {number for number, phase, _ in events if phase == Phase.VOID}
-        known = {number for number, phase, _ in events if phase == Phase.COMMIT}
-        return frozenset(known - void), max(known - void, default=0)
+        return committed_in(self.events(self.since))
 
     def noted(self) -> set[Event]:
         """The decisions on record that count."""
@@ -82,15 +92,27 @@ class Catalog:
 
     def hiding(self) -> frozenset[tuple[str, int]]:
         """What a reader's second look at the ledger finds."""
-        return frozenset(
-            (event[0], number)
-            for number, phase, event in self.events(self.since)
-            if phase == Phase.COMMIT and event[2]
-        )
+        return hiding_in(self.events(self.since))
 
     def visible(self) -> list[tuple[str, int]]:
         """What a reader sees for whom the world stands still."""
         return seen(self.committed(), self.hiding(), self.rows)
+
+
+def committed_in(events: Written) -> tuple[frozenset[int], int]:
+    """The committed epochs, and the last one of which anything counts."""
+    void = {number for number, phase, _ in events if phase == Phase.VOID}
+    known = {number for number, phase, _ in events if phase == Phase.COMMIT}
+    noted = {number for number, phase, _ in events if phase == Phase.NOTE}
+    return frozenset(known - void), max((known | noted) - void, default=0)
+
+
+def hiding_in(events: Written) -> frozenset[tuple[str, int]]:
+    """Which objects have their rows hidden, of epochs before which one."""
+    decided = (Phase.COMMIT, Phase.NOTE)
+    return frozenset(
+        (event[0], number) for number, phase, event in events if phase in decided and event[2]
+    )
 
 
 def seen(
@@ -112,7 +134,11 @@ def failed(text: str) -> Failed:
     return Failed(AnalysisException(text))
 
 
-READS = ("epochs", "folder", "read", "rows", "written", "holder", "look", "pinned", "marks")
+GONE = failed("FAILED_READ_FILE.FILE_NOT_EXIST")
+READS = (
+    *("epochs", "folder", "read", "rows", "written", "holder", "look", "pinned", "marks"),
+    *("since_now", "list", "open", "open_rows"),
+)
 
 
 class Metastore:
@@ -168,7 +194,7 @@ class Metastore:
             for number, phase, folder in state.partitions
             if number in numbers and (number != snapshot or phase == Phase.SNAPSHOT)
         )
-        return state, tuple(sorted(replace(state, partitions=wanted).events(), key=repr))
+        return state, tuple(sorted(state.events_of(wanted), key=repr))
 
     def _fetch(self, state: Catalog, number: str, events: Any, by: str) -> tuple[Catalog, Any]:
         if state.pin == "":
@@ -236,6 +262,23 @@ class Metastore:
     def _look(self, state: Catalog, what: str) -> tuple[Catalog, Any]:
         found = {"committed": state.committed, "hiding": state.hiding, "rows": lambda: state.rows}
         return state, found[what]()
+
+    def _since_now(self, state: Catalog) -> tuple[Catalog, Any]:
+        """The view's text, by which a query goes from then on."""
+        return state, state.since
+
+    def _list(self, state: Catalog, since: int) -> tuple[Catalog, Any]:
+        return state, state.listed(since)
+
+    def _open(self, state: Catalog, partitions: Partitions) -> tuple[Catalog, Any]:
+        """What is in the ledger's files that a query has listed."""
+        there = {folder for folder, _ in state.folders}
+        if any(one not in there for *_, one in partitions if not one.startswith("nothing-")):
+            return state, GONE
+        return state, tuple(sorted(state.events_of(partitions), key=repr))
+
+    def _open_rows(self, state: Catalog, rows: frozenset[Any]) -> tuple[Catalog, Any]:
+        return state, (rows if rows <= state.rows else GONE)
 
 
 class Transactions(Metastore):
@@ -337,6 +380,14 @@ def ingested(epochs: int = 1) -> Catalog:
 def planned_only() -> Catalog:
     """A source that has ingested, and of which a run died when it had planned."""
     return Metastore().apply(ingested(), 9, ("insert", "2", Phase.PLAN, (("a", 2, True),)))[0]
+
+
+def failed_before() -> Catalog:
+    """A source that has ingested, and of which a run has failed at an object after that."""
+    planned, wrong = (("a", 2, True), ("b", 13, False)), (("b", 13, False),)
+    state, store = ingested(), Metastore()
+    state, _ = store.apply(state, 9, ("insert", "2", Phase.PLAN, planned))
+    return store.apply(state, 9, ("insert", "2", Phase.FAILED, wrong))[0]
 
 
 def fetched_only() -> Catalog:

@@ -63,6 +63,7 @@ def dead_runs_leave_everything() -> Iterator[None]:
         patch.setattr(Inbox, "close", leave_messages)
         patch.setattr(inbox, "WAIT_S", 0)
         patch.setattr(compaction, "COMPACT_AFTER", 5)
+        patch.setattr(compaction, "KEEP_MS", 0)
         yield
 
 

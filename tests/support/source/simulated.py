@@ -252,6 +252,26 @@ def reading(ask: Ask) -> Any:
     return source_catalog.seen(committed, hiding, ask("look", "rows"))
 
 
+def querying(ask: Ask) -> Any:
+    """A query that lists all files while it is planned, and opens them when it is run."""
+    since = ask("since_now")
+    listed, listed_later = ask("list", since), ask("list", since)
+    rows = ask("look", "rows")
+    committed = source_catalog.committed_in(ask("open", listed))
+    hiding = source_catalog.hiding_in(ask("open", listed_later))
+    return source_catalog.seen(committed, hiding, ask("open_rows", rows))
+
+
+def querying_piecemeal(ask: Ask) -> Any:
+    """A query of which Spark plans the scan of the rows once it has read what is committed."""
+    since = ask("since_now")
+    listed, listed_later = ask("list", since), ask("list", since)
+    committed = source_catalog.committed_in(ask("open", listed))
+    hiding = source_catalog.hiding_in(ask("open", listed_later))
+    rows = ask("look", "rows")
+    return source_catalog.seen(committed, hiding, ask("open_rows", rows))
+
+
 def read_events(made: Ledger) -> list[tuple[int, str, Any]]:
     """What a run goes by: the epochs that it knows of, as their files are now."""
     epochs = made.epochs()
@@ -369,6 +389,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch, *, has_transactions: bool = False)
     patch(Pass, "record_failure", record_failure)
     patch(Pass, "acts_after_commit", False)
     patch(compaction, "COMPACT_AFTER", 3)
+    patch(compaction, "KEEP_MS", -99)
     patch(compaction, "snapshot_events", kept)
     patch(compaction, "visible_epochs", visible_in)
     patch(rows_table, "list_partitions", lambda spark, _: [(e,) for e in sorted(spark("written"))])

@@ -1,6 +1,7 @@
 import time
 from itertools import pairwise
 from types import SimpleNamespace
+from unittest import mock
 from unittest.mock import MagicMock
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
 from dbt.adapters.mzs3.errors import SourceError
+from dbt.adapters.mzs3.ledger import compaction
 from dbt.adapters.mzs3.ledger import ledger as ledger_module
 from dbt.adapters.mzs3.ledger.compaction import (
     COMPACT_AFTER,
@@ -138,10 +140,22 @@ PHASES = st.sets(
 EPOCHS = st.dictionaries(st.integers(1, 10**14).map(str), PHASES)
 
 
+def replaced_at_once(epochs):
+    with mock.patch.object(compaction, "KEEP_MS", -(10**15)):
+        return replaced_partitions(epochs)
+
+
+def test_the_first_snapshot_that_is_not_a_day_old_stays():
+    hours = {h: str(time.time_ns() // 10**6 - h * 3_600_000) for h in (60, 30, 20, 10, 1)}
+    dropped = replaced_partitions({epoch: {"commit", "snapshot"} for epoch in hours.values()})
+    whole = [(hours[h], phase) for h in (60, 30, 10) for phase in ("commit", "snapshot")]
+    assert sorted(dropped) == sorted([*whole, (hours[20], "commit")])
+
+
 @given(EPOCHS)
 def test_what_a_snapshot_has_taken_the_place_of_is_all_that_is_not_read(epochs):
     current = set(current_epochs(epochs))
-    dropped = {epoch for epoch, _ in replaced_partitions(epochs)}
+    dropped = {epoch for epoch, _ in replaced_at_once(epochs)}
     assert current | dropped == set(epochs)
     assert not current & dropped
     snapshot = latest("snapshot", epochs)
@@ -150,7 +164,7 @@ def test_what_a_snapshot_has_taken_the_place_of_is_all_that_is_not_read(epochs):
 
 @given(EPOCHS)
 def test_what_is_dropped_is_dropped_with_all_its_phases_and_only_once(epochs):
-    partitions = replaced_partitions(epochs)
+    partitions = replaced_at_once(epochs)
     assert len(partitions) == len(set(partitions))
     for epoch in {epoch for epoch, _ in partitions}:
         assert {phase for of, phase in partitions if of == epoch} == epochs[epoch]

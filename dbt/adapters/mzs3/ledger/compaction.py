@@ -4,7 +4,12 @@ A snapshot is one partition. For each object it has copies of the events of olde
 matter: the latest event, the latest note or commit, the commits whose rows are visible, and the
 latest event that hides rows. It also has one event for each void epoch. A query that reads both
 originals and copies has the same result. So a query may start at any snapshot; runs read only the
-latest snapshot and later epochs. Compaction also drops the rows of void or hidden epochs.
+latest snapshot and later epochs.
+
+Compaction also drops the rows of epochs that are void or hidden in a snapshot whose number is a
+day old. Spark may list the files of rows long after it has read what is committed, such as in a
+query that waits for another broadcast: rows that are gone by then would be missing without an
+error. So one younger snapshot stays, by which rows are dropped once it is old enough.
 
 Only the holder of the lock compacts, after it has declared the epochs of dead runs void. If the
 holder dies before
@@ -23,6 +28,8 @@ partition, and the next compaction drops it.
 
 from __future__ import annotations
 
+import time
+
 from pyspark.sql import DataFrame
 
 from dbt.adapters.mzs3.ledger.epochs import (
@@ -38,6 +45,9 @@ from dbt.adapters.mzs3.ledger.views import show_since
 
 COMPACT_AFTER = 16
 """A snapshot is due after this many epochs since the last one, run-operations included."""
+
+KEEP_MS = 24 * 60 * 60 * 1000
+"""Rows stay for so long after they were hidden, for queries that began before."""
 
 # SQL condition for the one event of a snapshot that has the number of committed epochs.
 _COUNTS_COMMITS = f"of_phase = '{Phase.SNAPSHOT}'"
@@ -63,20 +73,32 @@ def compaction_is_due(epochs: Epochs) -> bool:
 def replaced_partitions(epochs: Epochs) -> list[tuple[str, str]]:
     """The partitions that the latest snapshot replaces, oldest first.
 
-    Not those of epochs with `due` but not `done`, nor of the last full listing.
+    Not those of epochs with `due` but not `done`, nor of the last full listing, nor the snapshot
+    by which rows are dropped next.
     """
     snapshot = int(latest(Phase.SNAPSHOT, epochs) or 0)
     kept = {*epochs_awaiting_after_commit(epochs), latest(Phase.LISTING, epochs)}
+    next_snapshot = _judging_snapshots(epochs)[1]
     return [
         (epoch, phase)
         for epoch in sorted(epochs, key=int)
         if int(epoch) < snapshot and epoch not in kept
         for phase in sorted(epochs[epoch])
+        if (epoch, phase) != (next_snapshot, Phase.SNAPSHOT)
     ]
 
 
+def _judging_snapshots(epochs: Epochs) -> tuple[str | None, str | None]:
+    """The latest snapshot that is older than `KEEP_MS`, and the first that is not, if any."""
+    snapshots = sorted((e for e, phases in epochs.items() if Phase.SNAPSHOT in phases), key=int)
+    before = time.time_ns() // 1_000_000 - KEEP_MS
+    old = sum(int(epoch) < before for epoch in snapshots)
+    return next(reversed(snapshots[:old]), None), next(iter(snapshots[old:]), None)
+
+
 def compact(ledger: Ledger) -> None:
-    """Adds a snapshot of all epochs, and drops the partitions that the previous snapshot replaced.
+    """Adds a snapshot of all epochs, and drops the partitions that the previous snapshot replaced,
+    and rows that are long hidden.
 
     Raises SourceError once the lock is lost; nothing is written or dropped after that.
     """
@@ -89,10 +111,11 @@ def compact(ledger: Ledger) -> None:
     ledger.write_snapshot(last, events)
     ledger.require_lock()
     show_since(ledger.spark, ledger.relations, last)
+    snapshot = _judging_snapshots(before)[0]
+    visible = visible_epochs(ledger, snapshot) if snapshot else None
     ledger.require_lock()
     ledger.drop(replaced_partitions(before))
-    snapshot = latest(Phase.SNAPSHOT, before)
-    if snapshot is not None and (visible := visible_epochs(ledger, snapshot)) is not None:
+    if snapshot and visible is not None:
         rows = rows_table(ledger.spark, ledger.relations)
         rows.drop_except(visible, snapshot, require_lock=ledger.require_lock)
 
