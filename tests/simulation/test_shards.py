@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,10 +26,15 @@ from support.shard.simulated import (
 )
 
 from dbt.adapters.mzs3.events import Committed
+from dbt.adapters.mzs3.shard import compact as shard_compact
+from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import UnknownWriteError
+from dbt.adapters.mzs3.shard.write import batch
 
 KEEP_MS = 24 * HOUR_MS
 EIGHT_DAYS = Pass(192 * HOUR_MS)
+SWEEP = Compact("sweep", keep_ms=0, since=None)
+PAIR = Write("a", files=2)
 # What a run and a compaction do once everybody else has ended.
 NEXT = Write("next")
 LAST = Compact("last", keep_ms=0)
@@ -111,6 +117,52 @@ def test_two_compactions() -> None:
     print(explore(Compact("c", KEEP_MS), Compact("d", 0), before=[Write("a")]))
 
 
+MERGED = [Write("a"), Compact("b"), Write("c")]
+
+
+@pytest.mark.parametrize(
+    "faults", [0, pytest.param(1, marks=pytest.mark.slow)], ids=["no fault", "a fault"]
+)
+def test_a_compaction_beside_one_that_only_sweeps(faults: int) -> None:
+    """The sweep may find what the other one has written, and not named yet."""
+    print(explore(Compact("d", KEEP_MS), SWEEP, before=MERGED, faults=faults))
+
+
+@pytest.mark.parametrize(
+    "faults", [0, pytest.param(1, marks=pytest.mark.slow)], ids=["no fault", "a fault"]
+)
+def test_two_sweeps_and_a_reader(faults: int) -> None:
+    programs, before = (SWEEP, Compact("e", since=None), Look()), [*MERGED, Compact("d", KEEP_MS)]
+    print(explore(*programs, before=before, faults=faults, readers_may_fail=True))
+
+
+@pytest.mark.parametrize(
+    "modes",
+    [
+        ("append", "append"),
+        pytest.param(("append", "diff"), marks=pytest.mark.slow),
+        pytest.param(("diff", "diff"), marks=pytest.mark.slow),
+    ],
+)
+def test_two_runs_of_several_files(modes: tuple[str, str]) -> None:
+    """A batch is all of its files, or none."""
+    print(explore(Write("c", modes[0], files=2), Write("d", modes[1], files=2), before=[PAIR]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "faults", [0, pytest.param(1, marks=pytest.mark.long)], ids=["no fault", "a fault"]
+)
+def test_a_run_and_a_compaction_of_several_files(faults: int) -> None:
+    programs = Write("c", files=2), Compact("d", 0, files=2)
+    print(explore(*programs, before=[PAIR], faults=faults))
+
+
+def test_a_compaction_of_several_files_and_a_reader() -> None:
+    before = [PAIR, Write("b", "diff", files=2)]
+    print(explore(Compact("c", KEEP_MS, files=2), Look(), before=before))
+
+
 def test_a_compaction_and_a_reader() -> None:
     """The reader has its files for as long as they are to be kept."""
     print(explore(Compact("c", KEEP_MS), Look()))
@@ -163,3 +215,42 @@ def test_all_at_once(orders: int) -> None:
         *(Look(), Pass(KEEP_MS + 1)),
     )
     print(explore(*programs, faults=3, readers_may_fail=True, orders=orders))
+
+
+def sweep_without_saying_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ShardState, "after_sweep", lambda state, _: state)
+
+
+def sweep_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = shard_compact.sweep
+    monkeypatch.setattr(shard_compact, "sweep", lambda store, _: sweep(store, 0))
+
+
+def name_the_first_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete = batch.complete_files
+    monkeypatch.setattr(batch, "complete_files", lambda *of: complete(*of)[:1])
+
+
+def replace_what_came_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    compacted = ShardState.compacted
+
+    def alone(state: ShardState, old: Any, new: ShardBatch, now: int) -> ShardState:
+        return replace(compacted(state, old, new, now), batches=(new,))
+
+    monkeypatch.setattr(ShardState, "compacted", alone)
+
+
+DEFECTS: dict[Any, tuple[Any, ...]] = {
+    sweep_without_saying_so: (MERGED, Compact("d", KEEP_MS), SWEEP),
+    sweep_at_once: ([PAIR, Write("b", "diff", files=2)], Compact("c", files=2), Look()),
+    name_the_first_file_alone: ([PAIR], Write("c", files=2), Write("d", files=2)),
+    replace_what_came_since: ([PAIR], Write("c", files=2), Compact("d", 0, files=2)),
+}
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
+def test_what_would_break_a_shard_is_found(monkeypatch: pytest.MonkeyPatch, defect: Any) -> None:
+    before, *programs = DEFECTS[defect]
+    defect(monkeypatch)
+    with pytest.raises(AssertionError):
+        explore(*programs, before=before, faults=0)

@@ -19,7 +19,7 @@ from unittest import mock
 from dbt.adapters.mzs3.events import Committed
 from dbt.adapters.mzs3.shard import compact as shard_compact
 from dbt.adapters.mzs3.shard.compact import CompactionPlan
-from dbt.adapters.mzs3.shard.options import CompactionRequest
+from dbt.adapters.mzs3.shard.options import LATEST, CompactionRequest
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation
 from dbt.adapters.mzs3.shard.state import store
 from dbt.adapters.mzs3.shard.state.state import ShardBatch, ShardState, from_document, new_shard
@@ -80,15 +80,17 @@ class Shard:
 class Write:
     """A run: of `append` a row of its name more, of `diff` that row and no other.
 
-    If it is `late`, its writes of the state arrive after their time-out.
+    If it is `late`, its writes of the state arrive after their time-out. With several `files`,
+    it has as many rows, each in a file of its own.
     """
 
     name: str
     mode: str = "append"
     late: bool = False
+    files: int = 1
 
     def __call__(self, ask: Ask) -> Committed:
-        client = ShardClient(ask, late=self.late)
+        client = ShardClient(ask, late=self.late, files=self.files)
 
         def changes(_: Any, state: ShardState, __: int) -> Any:
             return client, self._changes(client, state)
@@ -114,11 +116,15 @@ class Write:
 
     def after(self, rows: Rows) -> Rows:
         """What it makes of the rows that there are."""
-        return rows + Counter([self.name]) if self.mode == "append" else Counter([self.name])
+        return rows + self._rows if self.mode == "append" else self._rows
+
+    @property
+    def _rows(self) -> Rows:
+        return Counter(self.name + "'" * number for number in range(self.files))
 
     def _changes(self, client: ShardClient, state: ShardState) -> Rows:
         if self.mode == "append":
-            return Counter([self.name])
+            return self._rows
         changes = self.after(Counter())
         changes.subtract(read(client, state.batches))
         return changes
@@ -126,13 +132,16 @@ class Write:
 
 @dataclass(frozen=True)
 class Compact:
-    """A compaction of all that there is."""
+    """A compaction of all that there is; without `since`, one that only sweeps where the shard is
+    compacted up to its `since`."""
 
     name: str
     keep_ms: int = 24 * HOUR_MS
+    since: str | None = LATEST
+    files: int = 1
 
     def __call__(self, ask: Ask) -> Any:
-        client = ShardClient(ask)
+        client = ShardClient(ask, files=self.files)
 
         def rows(_: Any, __: Any, plan: CompactionPlan, ___: Any) -> Any:
             return client, read(client, plan.old)
@@ -144,7 +153,7 @@ class Compact:
             return shard_compact.compact_shard(
                 None,  # type: ignore[arg-type]
                 ShardLocation(AwsConnection(), LOCATION),
-                CompactionRequest("latest", keep_ms=self.keep_ms),
+                CompactionRequest(self.since, keep_ms=self.keep_ms),
             )
 
 
@@ -207,25 +216,28 @@ def read(client: ShardClient, batches: Sequence[ShardBatch]) -> Rows:
 def _upload(
     _: Any, parts: tuple[ShardClient, Rows], spec: WriteSpec
 ) -> tuple[list[PendingFile], int, int]:
-    """What the tasks do: one upload, which stays open; none where nothing changes."""
+    """What the tasks do: uploads, which stay open; none where nothing changes."""
     client, changes = parts
-    changed = {row: diff for row, diff in sorted(changes.items()) if diff}
-    if not changed:
-        return [], 0, 0
-    key, body = spec.location.key("part-0000-0001.parquet"), json.dumps(changed).encode()
-    upload_id = client.open_upload(key, {}).id
-    client.put_part(key, upload_id, 1, body)
-    file = PendingFile(0, 1, key, upload_id, (etag_of(body),), len(changed), len(body), "")
-    more = sum(diff for diff in changed.values() if diff > 0)
-    return [file], more, more - sum(changed.values())
+    changed = [(row, diff) for row, diff in sorted(changes.items()) if diff]
+    files = []
+    for part in range(min(client.files, len(changed))):
+        rows = dict(changed[part :: client.files])
+        key, body = spec.location.key(f"part-{part:04}-0001.parquet"), json.dumps(rows).encode()
+        upload_id = client.open_upload(key, {}).id
+        client.put_part(key, upload_id, 1, body)
+        pending = key, upload_id, (etag_of(body),), len(rows), len(body), ""
+        files.append(PendingFile(part, 1, *pending))
+    more = sum(diff for _, diff in changed if diff > 0)
+    return files, more, more - sum(diff for _, diff in changed)
 
 
 class ShardClient(Client):
     """A client that is told the time."""
 
-    def __init__(self, ask: Ask, *, late: bool = False) -> None:
+    def __init__(self, ask: Ask, *, late: bool = False, files: int = 1) -> None:
         super().__init__(ask)
         self._late = late
+        self.files = files
 
     def put(self, key: str, body: bytes, properties: Any, **condition: Any) -> str:
         etag = condition.get("if_version")
@@ -349,6 +361,8 @@ class ShardStore:
         assert new is not None
         if old is None:
             old = new_shard(new.schema.columns)
+        if new.upper < old.upper:
+            return replace(after, problem="what was written last is gone")
         rows = Counter() if old.is_unwritten else before.rows(old, old.upper - 1)
         for moment in [batch.moment for batch in old.batches if batch.moment >= new.since]:
             if before.rows(old, moment) != after.rows(new, moment):
