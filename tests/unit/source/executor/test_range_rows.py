@@ -218,10 +218,18 @@ def test_without_quotes_the_rows_are_the_same(
     assert sorted(found, key=lambda row: row["_mz_record"]) == expected
 
 
+CAN_BE_CUT = DIALECTS.filter(lambda dialect: dialect.can_be_cut)
+WITH_NEWLINES = DIALECTS.map(
+    lambda dialect: replace(
+        dialect, escape=dialect.quote, record_delimiter="lf", bare_quotes=False, comment=""
+    )
+)
+
+
 @examples(800)
 @given(
     st.data(),
-    DIALECTS.filter(lambda dialect: dialect.can_be_cut),
+    CAN_BE_CUT | WITH_NEWLINES,
     st.sampled_from(["", 'not "all\n', '"\n\n#\n']),
     st.booleans(),
     st.booleans(),
@@ -248,7 +256,7 @@ def test_of_any_dialect_the_rows_are_the_plain_readers(
     block_bytes: int,
 ) -> None:
     header = dialect.delimiter.join(HEADER) + "\n" if has_header else ""
-    of_records = records(dialect) | texts(dialect)
+    of_records = records(dialect) | records(dialect) | texts(dialect)
     data = BOM * bom + (preamble + header).encode() + drawn.draw(of_records)
     assume(data and is_no_utf_16(data))
     skip_lines = preamble.count("\n")

@@ -226,10 +226,11 @@ class CsvDecoder(TextDecoder):
             lacks = layout.width - row.actual_columns
             end = len(row.text) if lacks > 0 else next(first.finditer(row.text)).end()
             texts.append(row.text[:end] + missing * lacks + "\n")
-            rest = row.text[end + 1 :]  # behind the delimiter
-            rescued.append(None if lacks > 0 else self._dialect.with_own_delimiter(rest))
+            rescued.append(None if lacks > 0 else row.text[end + 1 :])  # behind the delimiter
         found = parse("".join(texts).encode(), layout, types, self._canonical).columns
-        found += [pa.array(rescued, pa.string())] * (len(columns) - len(found))
+        if len(columns) > len(found):
+            own = [text and self._dialect.with_own_delimiter(text) for text in rescued]
+            found.append(pa.array(own, pa.string()))
         order = pc.array_sort_indices(pa.array(numbers))
         return [pa.concat_arrays(both).take(order) for both in zip(columns, found, strict=True)]
 
@@ -266,7 +267,7 @@ class CsvDecoder(TextDecoder):
             line += chunk.data.count(b"\n", reached, start)
             byte += chunk.width(chunk.data[reached:start])
             reached = start
-            raw = cut.record(number)
+            raw = chunk.data[start : cut.ends[number]]
             name, error, *option = bad[number] or self._wrong(raw, layout)
             yield Reject(number, line, byte, self.raw_text(raw), name, error, *option)
 
@@ -285,7 +286,7 @@ class CsvDecoder(TextDecoder):
             option = "skip_blank_lines: true"
         elif raw.startswith(b"#"):
             option = "comment: '#'"
-        elif len(fields) == 1 and (other := delimiter_option(fields[0], width)):
+        elif other := delimiter_option(fields, width):
             option = other
         else:
             option = "missing_columns: null" if len(fields) < width else "extra_columns: ignore"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from operator import add, mul, sub
@@ -24,11 +25,11 @@ _ESCAPED_ESCAPE, _ESCAPED_QUOTE, _REFUSED = b"\0\1", b"\0\2", b"\0\3"
 _SWAP_ENDS = bytes.maketrans(b"\r\n", b"\n\r")
 
 
-def delimiter_option(text: str, width: int) -> str:
-    """The option, as in YAML, with a usual delimiter that makes so many fields of the text; empty
-    if none does."""
-    usual = (",", ";", "\t", "|", "||", "::")
-    found = (each for each in usual if width > 1 and text.count(each) == width - 1)
+def delimiter_option(fields: Sequence[str], width: int) -> str:
+    """The option, as in YAML, with a usual delimiter that makes so many fields of the only one;
+    empty if none does."""
+    usual = (",", ";", "\t", "|", "||", "::") if len(fields) == 1 < width else ()
+    found = (each for each in usual if fields[0].count(each) == width - 1)
     return next((f"delimiter: {json.dumps(each)}" for each in found), "")
 
 

@@ -84,7 +84,7 @@ def malformed_header(
 
 
 def _delimiter(found: Sequence[str], width: int) -> str:
-    option = delimiter_option(found[0], width) if len(found) == 1 else ""
+    option = delimiter_option(found, width)
     return f"; or set {option}" if option else ""
 
 

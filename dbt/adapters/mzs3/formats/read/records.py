@@ -148,10 +148,6 @@ class Cut:
     malformed: set[int]
     quotes_misplaced: bool
 
-    def record(self, number: int) -> bytes:
-        """The record's bytes, including its line end."""
-        return self.data[self.starts[number] : self.ends[number]]
-
     def well_formed(self) -> bytes:
         """The data without its malformed records."""
         parts: list[bytes] = []

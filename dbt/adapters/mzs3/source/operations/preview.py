@@ -22,7 +22,7 @@ from dbt.adapters.mzs3.formats.read.columns import Column
 from dbt.adapters.mzs3.formats.read.convert import convert
 from dbt.adapters.mzs3.formats.read.dialect import SourceDialect
 from dbt.adapters.mzs3.formats.read.format import CSV, JSONL, REJECT, Reading, RecordField
-from dbt.adapters.mzs3.formats.read.jsonl import MalformedLine, json_decode, read_record
+from dbt.adapters.mzs3.formats.read.jsonl import MalformedLine, Value, json_decode, read_record
 from dbt.adapters.mzs3.formats.read.object_error import ObjectError, excerpt
 from dbt.adapters.mzs3.formats.write.csv.values import value_text
 from dbt.adapters.mzs3.ledger.compaction import has_commits
@@ -232,14 +232,13 @@ def _suggestion(
 ) -> list[str]:
     """The columns with the narrowest types that hold the sample, as YAML."""
     if definition.format == JSONL:  # later records may have other types than the first
-        records, decode = list[dict[str, str | None]](), json_decode()
+        records, decode = list[dict[str, Value]](), json_decode()
         for line in _text_lines(definition, objects):
             with contextlib.suppress(MalformedLine):
-                pairs = read_record(line.encode(), decode)
-                records.append({key: text for key, (_, text) in pairs})
-        keys = pa.schema([(key, pa.string()) for key in read_as.header or ()])
-        names = [column.name for column in read_as.fetched()]
-        table = pa.Table.from_pylist(records, keys).rename_columns(names)
+                records.append(dict(read_record(line.encode(), decode)))
+        keys = zip(read_as.fetched(), read_as.header or (), strict=True)
+        texts = {one.name: [each.get(key, (0, None))[1] for each in records] for one, key in keys}
+        table = pa.table(texts, pa.schema([(name, pa.string()) for name in texts]))
     else:
         table, _ = _sample(definition, read_as, objects, 0)
     columns = [
