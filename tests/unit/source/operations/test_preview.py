@@ -84,6 +84,22 @@ def test_the_example_of_the_docs(s3):
     assert example.splitlines()[2:] == lines
 
 
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_new_columns_are_shown_as_a_run_would_add_them(s3, is_pinned):
+    put(s3, "1.csv", b"id\n1\n")
+    put(s3, "2.csv", b"id,note\n2,x\n")
+    pinned = purify_names(parse(), ("id",)) if is_pinned else None
+    assert preview(pinned=pinned, on_new_columns="add")[1:] == [
+        "  columns: id string, note string",
+        "  read of s3://acme-raw/orders/1.csv (5 B): 1 record, 0 errors",
+        "  read of s3://acme-raw/orders/2.csv (12 B): 1 record, 0 errors",
+        "    id  note",
+        "    --  ----",
+        "    1   NULL",
+        "    2   x",
+    ]
+
+
 def test_an_end_that_only_the_preview_has_is_told(s3, monkeypatch):
     monkeypatch.setattr(module, "MOST_BYTES", 100)
     put(s3, "1", file_of(avro_record("string"), [{"f0": "a" * 200}]))

@@ -34,7 +34,13 @@ from dbt.adapters.mzs3.source.executor.stored_object import ObjectReader, S3Obje
 from dbt.adapters.mzs3.source.operations.show_definition import columns_yaml, yaml_text
 from dbt.adapters.mzs3.source.options import OPTIONS, SourceDefinition
 from dbt.adapters.mzs3.source.pinning import readable_objects
-from dbt.adapters.mzs3.source.purify import PinnedDefinition, contradictions, purify, sql_name
+from dbt.adapters.mzs3.source.purify import (
+    PinnedDefinition,
+    contradictions,
+    purify,
+    sql_name,
+    widen,
+)
 from dbt.adapters.mzs3.source.queue.inbox import open_inbox
 from dbt.adapters.mzs3.source.run import SourceRun, source_settings
 from dbt.adapters.mzs3.source.tables import read_tables
@@ -129,6 +135,9 @@ def preview_lines(
     except Mzs3Error as exc:
         failure = str(exc) if header or not unread else unread
         lines += ["  a run would fail:", *(f"    {line}" for line in failure.splitlines())]
+    for stored in objects if reading.widens else ():
+        with contextlib.suppress(Mzs3Error, ObjectError):
+            pinned = pinned and (widen(definition, pinned, form.fields(stored) or ()) or pinned)
     by_header = _by_header(definition, header)
     for one in {(one.header, one.columns): one for one in (pinned, by_header) if one}.values():
         table, shown = _sample(definition, one, objects, request.rows)
