@@ -129,7 +129,7 @@ def test_a_compaction_beside_one_that_only_sweeps(faults: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "faults", [0, pytest.param(1, marks=pytest.mark.slow)], ids=["no fault", "a fault"]
+    "faults", [0, pytest.param(1, marks=pytest.mark.long)], ids=["no fault", "a fault"]
 )
 def test_two_sweeps_and_a_reader(faults: int) -> None:
     programs, before = (SWEEP, Compact("e", since=None), Look()), [*MERGED, Compact("d", KEEP_MS)]
@@ -137,16 +137,13 @@ def test_two_sweeps_and_a_reader(faults: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "modes",
-    [
-        ("append", "append"),
-        pytest.param(("append", "diff"), marks=pytest.mark.slow),
-        pytest.param(("diff", "diff"), marks=pytest.mark.slow),
-    ],
+    "faults", [0, pytest.param(1, marks=pytest.mark.slow)], ids=["no fault", "a fault"]
 )
-def test_two_runs_of_several_files(modes: tuple[str, str]) -> None:
+@pytest.mark.parametrize("modes", [("append", "append"), ("append", "diff"), ("diff", "diff")])
+def test_two_runs_of_several_files(modes: tuple[str, str], faults: int) -> None:
     """A batch is all of its files, or none."""
-    print(explore(Write("c", modes[0], files=2), Write("d", modes[1], files=2), before=[PAIR]))
+    programs = Write("c", modes[0], files=2), Write("d", modes[1], files=2)
+    print(explore(*programs, before=[PAIR], faults=faults))
 
 
 @pytest.mark.slow

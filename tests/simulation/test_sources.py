@@ -176,7 +176,7 @@ def test_a_query_outlasts_a_compaction_after_it_was_planned(simulated, query):
         assert found > 100
 
 
-@pytest.mark.parametrize("switches", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("switches", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_query_fails_or_is_whole_however_often_it_was_compacted(simulated, query, switches):
     """It may find the ledger's files gone, but no rows."""
@@ -191,6 +191,7 @@ def test_a_query_would_miss_rows_that_are_dropped_at_once(simulated):
         explored(*programs, start=ingested(), faults=0, switches=1)
 
 
+@pytest.mark.slow
 def test_rows_are_dropped_by_a_snapshot_that_is_old_enough(simulated):
     simulated.setattr(compaction, "KEEP_MS", 20)
     assert explored(A, AHEAD, reading, start=compacted(), faults=0) > 1_000
