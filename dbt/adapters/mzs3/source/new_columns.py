@@ -8,7 +8,7 @@ columns. If the run dies in between, the next one does that first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -104,18 +104,22 @@ def settle(run: SourceRun, ledger: Ledger, tables: SourceTables) -> None:
             adopt(run, ledger, epoch, wider)
         else:
             ledger.require_lock()
-            names = definition_properties(wider, f"{WIDENED_PROPERTY}{epoch}.")
-            _alter(run, ledger, f"UNSET TBLPROPERTIES ({', '.join(map(quote_literal, names))})")
+            _unset(run, ledger, definition_properties(wider, f"{WIDENED_PROPERTY}{epoch}."))
 
 
 def _set(run: SourceRun, ledger: Ledger, properties: dict[str, str]) -> None:
     _alter(run, ledger, f"SET TBLPROPERTIES {properties_sql('', properties)}")
 
 
+def _unset(run: SourceRun, ledger: Ledger, names: Iterable[str]) -> None:
+    listed = ", ".join(map(quote_literal, names))
+    _alter(run, ledger, f"UNSET TBLPROPERTIES IF EXISTS ({listed})")
+
+
 def _alter(run: SourceRun, ledger: Ledger, change: str) -> None:
     """Changes what has the properties of the table of rows."""
-    kind, plain = plain_name_kind(ledger.relations), run.definition.relations
-    run.spark.sql(f"ALTER {kind} {plain.rows} {change}")
+    kind = plain_name_kind(ledger.relations)
+    run.spark.sql(f"ALTER {kind} {run.definition.relations.rows} {change}")
 
 
 def _ddl(columns: Sequence[Column]) -> str:

@@ -107,12 +107,8 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
     table_properties = with_prefix(TABLE_PROPERTY, properties)
     stored = _stored_as(definition, table_properties)
     reset = reset_hint(source)
-    widened: dict[str, PinnedDefinition] = {}
-    adopted = sorted(with_prefix(ADOPTED_PROPERTY, properties), key=int)
     try:
-        pinned = _decoded(parts)
-        for epoch, of_epoch in _by_epoch(with_prefix(WIDENED_PROPERTY, properties)).items():
-            widened[epoch] = _decoded(of_epoch)
+        pinned, widened = pinned_definitions(properties)
     except ValueError as exc:
         raise SourceError(
             f"{source}: the definition that is pinned in the properties of {rows} can't be read. "
@@ -126,17 +122,23 @@ def read_tables(spark: SparkSession, definition: SourceDefinition) -> SourceTabl
             "what is committed, does not exist. Restore it, or start the source afresh with: "
             f"{reset}"
         )
-    pinned = widened[adopted[-1]] if adopted else pinned
-    waiting = {epoch: wider for epoch, wider in widened.items() if epoch not in adopted}
-    return SourceTables(pinned, stored, has_ledger, _SOURCE in table_properties, waiting)
+    return SourceTables(pinned, stored, has_ledger, _SOURCE in table_properties, widened)
 
 
-def _by_epoch(parts: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for name, value in parts.items():
-        epoch, _, number = name.partition(".")
-        found.setdefault(epoch, {})[number] = value
-    return found
+def pinned_definitions(
+    properties: Mapping[str, str],
+) -> tuple[PinnedDefinition, dict[str, PinnedDefinition]]:
+    """The pinned definition in a table's properties, and by epoch those that are not adopted.
+
+    Raises ValueError.
+    """
+    pinned = _decoded(with_prefix(PINNED_PROPERTY, properties))
+    parts = with_prefix(WIDENED_PROPERTY, properties)
+    epochs = sorted({name.partition(".")[0] for name in parts}, key=int)
+    widened = {epoch: _decoded(with_prefix(f"{epoch}.", parts)) for epoch in epochs}
+    for adopted in sorted(with_prefix(ADOPTED_PROPERTY, properties), key=int):
+        pinned = widened.pop(adopted, pinned)
+    return pinned, widened
 
 
 def _decoded(parts: Mapping[str, str]) -> PinnedDefinition:
