@@ -191,6 +191,15 @@ def test_an_answer_without_an_etag_proves_nothing(
         commit.finish()
 
 
+def test_an_answer_without_an_etag_to_what_was_not_done_is_a_failure(
+    s3: Store, completed: Completed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "complete_multipart_upload", lambda *_, **__: {})
+    with pytest.raises(StoreError, match="no ETag"):
+        completed(s3.opened(KEY))
+    assert KEY not in s3.objects
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_name_that_is_said_to_be_taken_by_nothing_is_free(
     s3: Store, completed: Completed, times: int

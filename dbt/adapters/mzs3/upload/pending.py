@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.store.failures import (
     PermissionDeniedError,
     PreconditionFailedError,
     StoreError,
+    UnreadableError,
 )
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.store.store import ListedObject
@@ -158,18 +159,23 @@ def complete(prefix: Prefix, file: PendingFile, known: KnownEtags) -> str | None
             failure = exc
         else:
             known.note(file, etag)
-            return etag
+            if etag:
+                return etag
+            failure = UnreadableError("the answer has no ETag")
         is_unmet = isinstance(failure, PreconditionFailedError)
         if isinstance(failure, MissingObjectError) and "if_version" in condition:
             continue  # the old object is gone, so the key is free
-        # Stores may return these two while another run completes or aborts the upload.
-        if not is_unmet and not isinstance(failure, (MissingError, InvalidPartError)):
+        # Stores may return the first two while another run completes or aborts the upload.
+        expected = (MissingError, InvalidPartError, UnreadableError)
+        if not is_unmet and not isinstance(failure, expected):
             raise failure
         found, verdict = find_file(prefix, file, known)
         if verdict is not False:
             return ""
         if found is not None and (is_unmet or found.etag != known.replaced_etag):
             raise TakenError(prefix, file.key) from failure
+        if isinstance(failure, UnreadableError):
+            raise failure
         if not is_unmet:
             return None
         # The key has no object: it was removed just now; or the store, which is not Amazon S3,
