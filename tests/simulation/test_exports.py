@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.export.explored import Ends, check_state, exploration
 from support.export.scenes import (
     EXPIRED,
+    EXPIRED_OF_TWO,
     LATE,
     NOTHING_NEW,
     OLD,
     ONE_FILE,
     OVER,
     PAIRS,
+    READ,
+    READ_LATE,
     RECOVERED,
     Scene,
 )
-from support.export.simulated import (
-    COMMITTING,
-    INVISIBLE,
-    MANIFEST,
-    Committing,
-    Expiring,
-    Run,
-    name_of,
-    named_by_manifest,
-    recovering,
-    require_readable,
-    runs_in_manifest,
-    simulated,
-)
-from support.interleavings import ALL_FAULTS, CRASHED, DECLINED, Exploration, Explored
+from support.export.simulated import Run, recovering, runs_in_manifest, simulated
+from support.interleavings import DECLINED, Exploration
 from support.s3.model import Bucket, S3Model, run_alone
 
 from dbt.adapters.mzs3.export.commit.effects import Effects
 from dbt.adapters.mzs3.export.commit.existing import Existing
 from dbt.adapters.mzs3.export.commit.manifest import to_json
+from dbt.adapters.mzs3.export.commit.protocol import Commit
 from dbt.adapters.mzs3.store.failures import StoreError
 from dbt.adapters.mzs3.upload.names import UsedNames
 
@@ -48,90 +41,6 @@ from dbt.adapters.mzs3.upload.names import UsedNames
 def _simulated() -> Iterator[None]:
     with simulated():
         yield
-
-
-@functools.cache
-def check_objects(objects: Any) -> None:
-    require_readable(Bucket(objects))
-
-
-def check_state(bucket: Bucket) -> None:
-    check_objects(bucket.objects)
-
-
-class Ends:
-    """What must hold once all runs have ended, died or failed."""
-
-    def __init__(self, runs: Sequence[Run], store: S3Model) -> None:
-        self._runs = runs
-        self._store = store
-        self._put_in_order: set[Any] = set()
-
-    def check(self, bucket: Bucket, outcomes: tuple[Any, ...]) -> None:
-        visible, seen = runs_in_manifest(bucket), {name_of(run_id) for run_id in bucket.seen}
-        ids = [run.ids or run.name for run in self._runs]
-        invisible = set()
-        for run, outcome in zip(ids, outcomes, strict=False):
-            if isinstance(outcome, Exception):
-                if INVISIBLE in str(outcome):
-                    assert run not in visible, str(outcome)
-                    invisible.add(run)
-            elif outcome != CRASHED:
-                assert run in seen, f"{run} says that it has exported, and never was visible"
-        if not any(isinstance(outcome, Exception) or outcome == CRASHED for outcome in outcomes):
-            assert seen & set(ids)
-        for mode in ("overwrite", "fail", "resume"):
-            alike = bucket.objects, bucket.uploads, mode, frozenset(invisible)
-            if alike not in self._put_in_order:
-                self._put_in_order.add(alike)
-                self._require_order(bucket, mode, invisible)
-
-    def _require_order(self, bucket: Bucket, mode: str, invisible: Collection[str]) -> None:
-        """The next run gets the location back in order, whatever has happened there."""
-        run = replace(self._runs[0], name="next", ids="", mode=mode)
-        after, outcome = run_alone(run, self._store, bucket)
-        require_readable(after)
-        after_all = {name_of(run_id) for run_id in after.seen - bucket.seen}.intersection(
-            invisible
-        )
-        assert not after_all, f"{after_all} had said that nothing of them is visible"
-        retired = isinstance(outcome, Exception) and "choose another single_file" in str(outcome)
-        if mode == "overwrite" and not retired:
-            assert not isinstance(outcome, Exception), f"the next run: {outcome}"
-            assert "next" in runs_in_manifest(after)
-            assert not after.uploads, f"left open: {after.uploads}"
-        named = {entry["url"].removeprefix("s3://b/") for entry in named_by_manifest(after)}
-        left = set(after.keys) - named - {MANIFEST, COMMITTING}
-        assert not left, f"after the next run ({mode}: {outcome}) there are {left}"
-
-
-def exploration(
-    scene: Scene,
-    store: S3Model | None = None,
-    faults: Sequence[str] = (*ALL_FAULTS, DECLINED),
-) -> Exploration[Bucket]:
-    store, bucket, begun = store or S3Model(), Bucket(), []
-    for number, run in enumerate(scene.before):
-        bucket, outcome = run_alone(run, S3Model(), bucket, 100 + number)
-        assert not isinstance(outcome, Exception), outcome
-    for number, run in enumerate(scene.runs):
-        bucket, commit = run_alone(run.begun, S3Model(), bucket, 50 + number)
-        assert isinstance(commit, Committing), commit
-        begun.append(commit)
-    check = Ends(scene.runs, S3Model()).check
-    beside = [*scene.beside, *([Expiring(begun[0])] if scene.expires else [])]
-    return Exploration([*begun, *beside], store, bucket, check_state, check, faults)
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> Any:
-    """How much was tried, for whoever runs the tests to see."""
-
-    def told(explored: Explored) -> None:
-        with capsys.disabled():
-            print(f"\n  {request.node.name}: {explored}", end="")
-
-    return told
 
 
 @pytest.mark.parametrize("scene", [pytest.param(s, id=n) for n, s in RECOVERED.items()])
@@ -151,12 +60,45 @@ def test_a_run_that_stalls_for_as_long_as_it_takes(scene: Scene, tell: Any) -> N
     tell(exploration(scene).exhaustively(most_faults=0, most_switches=2))
 
 
+@pytest.mark.parametrize("name", ["overwrites of a single file", "first exports of a single file"])
+def test_two_commits_of_which_one_suffers_a_fault(name: str, tell: Any) -> None:
+    tell(exploration(PAIRS[name]).exhaustively(most_faults=1, most_switches=1))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["first exports", "overwrites of a single file"])
-def test_two_commits_of_which_one_suffers_a_fault(
-    name: str, tell: Any, request: pytest.FixtureRequest
+@pytest.mark.parametrize("name", PAIRS)
+def test_two_commits_that_give_way_twice_and_of_which_one_suffers_a_fault(
+    name: str, tell: Any
 ) -> None:
-    tell(exploration(PAIRS[name]).exhaustively(most_faults=1))
+    tell(exploration(PAIRS[name]).exhaustively(most_faults=1, most_switches=2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["overwrites of a single file", "first exports of a single file"])
+def test_two_commits_one_after_the_other_with_a_fault_each(name: str, tell: Any) -> None:
+    tell(exploration(PAIRS[name]).exhaustively(most_faults=2, most_switches=0))
+
+
+@pytest.mark.parametrize("name", EXPIRED_OF_TWO)
+def test_an_export_of_two_files_of_which_one_expires(name: str, tell: Any) -> None:
+    tell(exploration(EXPIRED_OF_TWO[name]).exhaustively(most_faults=0, most_switches=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPIRED_OF_TWO)
+def test_an_export_of_two_files_that_gives_way_twice_and_of_which_one_expires(
+    name: str, tell: Any
+) -> None:
+    tell(exploration(EXPIRED_OF_TWO[name]).exhaustively(most_faults=0, most_switches=2))
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_reader_who_reads_the_manifest_now_and_the_files_later(name: str, tell: Any) -> None:
+    tell(exploration(READ[name], faults=["crash", "lost"]).exhaustively(most_faults=1))
+
+
+def test_a_reader_who_has_not_read_all_files_three_exports_later(tell: Any) -> None:
+    tell(exploration(READ_LATE).exhaustively(most_faults=0, most_switches=1))
 
 
 @pytest.mark.slow
@@ -209,6 +151,15 @@ def test_a_first_export_without_a_right(lacks: str, tell: Any) -> None:
 @pytest.mark.slow
 def test_a_commit_and_a_recovery_of_which_requests_are_declined(tell: Any) -> None:
     tell(exploration(ONE_FILE, faults=(DECLINED,)).exhaustively(most_faults=2, most_switches=2))
+
+
+def test_the_docs_count_no_test_that_is_gone() -> None:
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    page = Path(__file__).parents[2] / "docs" / "inside" / "simulation.md"
+    counted = re.findall(r"^\| ([^:|]+).*`make ", page.read_text(), re.MULTILINE)
+    assert counted
+    gone = [name for name in counted if f"def test_{name.strip().replace(' ', '_')}(" not in tests]
+    assert not gone
 
 
 def test_a_first_export_to_a_store_that_takes_no_notice_of_conditions() -> None:
@@ -277,12 +228,32 @@ class TestAProtocolThatIsWrong:
         with pytest.raises(AssertionError):
             exploration(RECOVERED["first exports"]).exhaustively(most_faults=0)
 
+    def test_a_commit_that_is_taken_over_without_a_word(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        change = Commit._change
+        monkeypatch.setattr(Commit, "_change", lambda commit, state, **_: change(commit, state))
+        with pytest.raises(AssertionError, match="the manifest names"):
+            exploration(EXPIRED_OF_TWO["an overwrite"]).exhaustively(0, most_switches=1)
+
+    def test_a_name_that_comes_back_while_somebody_reads(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def to_and_fro(existing: Any, before: Any) -> UsedNames:
+            return UsedNames(2 if "-0001." in str(existing.entries) else 1)
+
+        monkeypatch.setattr(Existing, "used", to_and_fro)
+        with pytest.raises(AssertionError, match="another run's bytes"):
+            exploration(READ_LATE).exhaustively(most_faults=0, most_switches=1)
+
 
 class TestLong:
     pytestmark = pytest.mark.long
 
     @pytest.mark.parametrize("scene", [pytest.param(s, id=n) for n, s in PAIRS.items()])
-    def test_two_commits_of_which_one_suffers_a_fault(self, scene: Scene, tell: Any) -> None:
+    def test_two_commits_of_which_one_suffers_a_fault_in_every_order(
+        self, scene: Scene, tell: Any
+    ) -> None:
         tell(exploration(scene).exhaustively(most_faults=1))
 
     @pytest.mark.parametrize("scene", [pytest.param(s, id=n) for n, s in RECOVERED.items()])

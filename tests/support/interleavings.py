@@ -14,11 +14,17 @@ What a run can suffer, each before or at any of its requests:
 - a crash: its requests end;
 - a request that fails without effect, as the store could not, or would not;
 - a lost answer: the request takes effect, and the program gets a time-out;
-- a repeated request: it takes effect, its answer is lost, and the client sends it again by itself.
+- a repeated request: it takes effect, its answer is lost, and the client sends it again by itself;
+- a late request: the program gets a time-out, and the request takes effect at any time after that,
+  or never;
+- a late attempt: the request takes effect, and once more at any time after that, as the client had
+  sent it twice.
 """
 
 from __future__ import annotations
 
+import copy
+import functools
 import random
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +37,8 @@ Program = Callable[[Ask], Any]
 
 CRASHED = "crashed"
 ALL_FAULTS = ("crash", "refused", "lost", "repeated")
+GIVEN_UP, SENT_TWICE = "given up", "sent twice"
+"""The last two, for stores whose `can_be_late` says of which requests."""
 DECLINED = "declined"
 """For stores that say in which words: `declined` has what becomes of a request."""
 
@@ -40,6 +48,19 @@ class Failed:
     """An answer that is raised in the program."""
 
     error: Exception
+
+    @functools.cached_property
+    def key(self) -> str:
+        """The same for answers that programs can't tell from each other."""
+        return f"{self.error!r} {vars(self.error)}"
+
+    @functools.cached_property
+    def after_retries(self) -> Failed:
+        """The answer if the client has asked before by itself."""
+        error: Any = copy.copy(self.error)
+        if not getattr(error, "retries", 1):
+            error.retries = 1
+        return Failed(error)
 
 
 class Store(Protocol[State]):
@@ -87,7 +108,7 @@ class Runner:
 
     def next(self, step: Step, answer: Any) -> Step:
         """The step that follows when the request of this one is answered so."""
-        key = repr(answer.error) if isinstance(answer, Failed) else answer
+        key = answer.key if isinstance(answer, Failed) else answer
         found = step.after.get(key)
         if found is None:
             found = step.after[key] = self._reached((*step.answers, answer))
@@ -143,11 +164,15 @@ class _Actor:
 
 
 class _Budget(NamedTuple):
-    """The faults that may still happen, and how often runs may give way; `last` went on last."""
+    """The faults that may still happen, and how often runs may give way; `last` went on last.
+
+    `late` are requests under way that their clients have given up on, by actor.
+    """
 
     faults: int
     switches: int | None = None
     last: int | None = None
+    late: tuple[tuple[int, Request], ...] = ()
 
 
 @dataclass
@@ -201,7 +226,7 @@ class Exploration(Generic[State]):
         orders: dict[Hashable, int] = {}
         actors = tuple(_Actor(runner.first) for runner in self._runners)
         root = (self._start, actors, _Budget(most_faults, most_switches))
-        trail: list[str] = []
+        trail: list[_Event] = []
         # By hand instead of by recursion: (situation, its successors yet to visit, orders so far).
         stack: list[list[Any]] = [[self._key(*root), self._successors(*root), 0]]
         self._look(root, trail, explored)
@@ -216,12 +241,12 @@ class Exploration(Generic[State]):
                 if stack:
                     stack[-1][2] += orders[top[0]]
                 continue
-            text, situation = following
+            event, situation = following
             key = self._key(*situation)
             if key in orders:
                 top[2] += orders[key]
                 continue
-            trail.append(text)
+            trail.append(event)
             self._look(situation, trail, explored)
             stack.append([key, self._successors(*situation), 0])
         explored.orders = orders[self._key(*root)]
@@ -235,7 +260,7 @@ class Exploration(Generic[State]):
         for _ in range(times):
             actors = tuple(_Actor(runner.first) for runner in self._runners)
             situation = (self._start, actors, _Budget(chance.randint(0, most_faults)))
-            trail: list[str] = []
+            trail: list[_Event] = []
             while True:
                 key = self._key(*situation)
                 if key not in seen:
@@ -244,8 +269,8 @@ class Exploration(Generic[State]):
                 following = self._some_successor(chance, *situation)
                 if following is None:
                     break
-                text, situation = following
-                trail.append(text)
+                event, situation = following
+                trail.append(event)
             explored.orders += 1
         return explored
 
@@ -261,7 +286,7 @@ class Exploration(Generic[State]):
         plain = ways[:1] if chance.random() < 0.95 else ways
         return chance.choice(plain)
 
-    def _look(self, situation: Any, trail: list[str], explored: Explored) -> None:
+    def _look(self, situation: Any, trail: list[_Event], explored: Explored) -> None:
         state, actors, _ = situation
         explored.situations += 1
         try:
@@ -271,7 +296,7 @@ class Exploration(Generic[State]):
                 self._check_end(state, tuple(actor.outcome for actor in actors))
         except AssertionError as exc:
             ends = [f"{n}: {actor.outcome!r}" for n, actor in enumerate(actors) if actor.is_over]
-            raise AssertionError("\n".join([str(exc), *trail, *ends])) from exc
+            raise AssertionError("\n".join([str(exc), *map(str, trail), *ends])) from exc
 
     def _key(self, state: State, actors: tuple[_Actor, ...], left: _Budget) -> Hashable:
         number = self._numbers.setdefault(state, len(self._numbers))
@@ -279,7 +304,7 @@ class Exploration(Generic[State]):
 
     def _successors(
         self, state: State, actors: tuple[_Actor, ...], left: _Budget
-    ) -> Iterator[tuple[str, Any]]:
+    ) -> Iterator[tuple[_Event, Any]]:
         going = [number for number, actor in enumerate(actors) if not actor.is_over]
         private = [n for n in going if self._store.is_private(self._request(actors[n]))]
         if private:
@@ -291,8 +316,12 @@ class Exploration(Generic[State]):
                 gives_way = left.last in going and left.last != number
                 if gives_way and left.switches == 0:
                     continue
-                after = _Budget(left.faults, left.switches - gives_way, number)
+                after = left._replace(switches=left.switches - gives_way, last=number)
             yield from self._ways(state, actors, number, after, left.faults > 0)
+        for at, (number, request) in enumerate(left.late):
+            changed, answer = self._store.apply(state, number, request)
+            after = left._replace(late=(*left.late[:at], *left.late[at + 1 :]))
+            yield _Event(number, request, ", late", answer), (changed, actors, after)
 
     @staticmethod
     def _request(actor: _Actor) -> Request:
@@ -306,46 +335,58 @@ class Exploration(Generic[State]):
         number: int,
         left: _Budget,
         with_faults: bool,
-    ) -> list[tuple[str, Any]]:
+    ) -> list[tuple[_Event, Any]]:
         """What can become of one actor's request: first that all is well, then each fault."""
         actor, runner = actors[number], self._runners[number]
+        store: Any = self._store
         request = self._request(actor)
-        after, answer = self._store.apply(state, number, request)
+        after, answer = store.apply(state, number, request)
 
-        def way(fault: str, changed: State, then: _Actor, faults: int) -> tuple[str, Any]:
-            others = (*actors[:number], then, *actors[number + 1 :])
-            return f"{number}: {_shown(request)}{fault}", (
-                changed,
-                others,
-                left._replace(faults=left.faults - faults),
-            )
+        def then(answer: Any) -> _Actor:
+            retried = actor.again and isinstance(answer, Failed)
+            return _Actor(runner.next(actor.step, answer.after_retries if retried else answer))
 
-        ways = [way(_shown_answer(answer), after, _Actor(runner.next(actor.step, answer)), 0)]
+        def way(
+            fault: str, changed: State, actor: _Actor, spent: int = 1, is_late: bool = False
+        ) -> tuple[_Event, Any]:
+            others = (*actors[:number], actor, *actors[number + 1 :])
+            late = (*left.late, (number, request)) if is_late else left.late
+            budget = left._replace(faults=left.faults - spent, late=late) if spent else left
+            shown = None if spent else answer
+            return _Event(number, request, fault, shown), (changed, others, budget)
+
+        ways = [way("", after, then(answer), spent=0)]
         if not with_faults:
             return ways
         if "crash" in self._faults:
-            ways.append(way(" not sent: crashed", state, _Actor(actor.step, crashed=True), 1))
+            ways.append(way(" not sent: crashed", state, _Actor(actor.step, crashed=True)))
         if "refused" in self._faults:
-            then = _Actor(runner.next(actor.step, self._store.refused))
-            ways.append(way(" refused", state, then, 1))
-        if not self._store.changes(request):
+            ways.append(way(" refused", state, then(store.refused)))
+        if not store.changes(request):
             return ways
         if DECLINED in self._faults:
-            store: Any = self._store
             for word, (changed, declined) in store.declined(state, request).items():
-                then = _Actor(runner.next(actor.step, declined))
-                ways.append(way(f" {word}", changed, then, 1))
+                ways.append(way(f" {word}", changed, then(declined)))
         if "lost" in self._faults:
-            then = _Actor(runner.next(actor.step, self._store.lost))
-            ways.append(way(", answer lost", after, then, 1))
+            ways.append(way(", answer lost", after, then(store.lost)))
         if "repeated" in self._faults and not actor.again:
-            ways.append(way(", to be repeated", after, _Actor(actor.step, again=True), 1))
+            ways.append(way(", to be repeated", after, _Actor(actor.step, again=True)))
+        if GIVEN_UP in self._faults and store.can_be_late(request):
+            ways.append(way(", given up", state, then(store.lost), is_late=True))
+        if SENT_TWICE in self._faults and store.can_be_late(request):
+            ways.append(way(", sent twice", after, then(answer), is_late=True))
         return ways
 
 
-def _shown(request: Request) -> str:
-    return " ".join(str(part)[:160] for part in request)
+class _Event(NamedTuple):
+    """What became of one request, to be shown."""
 
+    actor: int
+    request: Request
+    fault: str
+    answer: Any
 
-def _shown_answer(answer: Any) -> str:
-    return f" -> {answer.error}" if isinstance(answer, Failed) else ""
+    def __str__(self) -> str:
+        shown = " ".join(str(part)[:160] for part in self.request)
+        failed = f" -> {self.answer.error}" if isinstance(self.answer, Failed) else ""
+        return f"{self.actor}: {shown}{failed}{self.fault}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from support.export.simulated import Run, recovering
+from support.export.simulated import Run, reading, recovering
 from support.interleavings import Ask
 
 SINGLE = {"single_file": "all.csv"}
@@ -115,6 +115,23 @@ EXPIRED = {
     ),
     "a first export": Scene((Run("a", parts=1),), (), (Run("b", parts=1),), expires=True),
 }
+# The file that is complete by then has a name that the other run chooses, too.
+EXPIRED_OF_TWO = {
+    "an overwrite": Scene(
+        OVER[:1], (replace(OLD, parts=1),), (Run("b", "overwrite"),), expires=True
+    ),
+    "a first export": Scene(FIRST[:1], (), (Run("b", "overwrite"),), expires=True),
+}
+READ = {
+    "an overwrite": Scene(OVER[:1], (OLD,), (reading,)),
+    "an overwrite of a single file": Scene(OVER_SINGLE[:1], (OLD_SINGLE,), (reading,)),
+    "an overwrite of partitions": Scene(FOLDERS[:1], (OLD_FOLDERS,), (reading,)),
+}
+READ_LATE = Scene(
+    (Run("b", "overwrite", 1),),
+    (replace(OLD, parts=1),),
+    (reading, Then((Run("c", "overwrite", 1), Run("d", "overwrite", 1)))),
+)
 NOTHING_NEW = Scene(
     (
         Run("b", "overwrite", 1, ("d=1/",), PARTITIONS["options"]),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import copy
+import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -18,7 +20,7 @@ from dbt.adapters.mzs3.export import job
 from dbt.adapters.mzs3.export.commit import intent, preflight
 from dbt.adapters.mzs3.export.commit.preflight import Preflight, Recovered, prepare, recover
 from dbt.adapters.mzs3.export.export import CopyResult, Export
-from dbt.adapters.mzs3.export.options import parse_options
+from dbt.adapters.mzs3.export.options import CopyOptions, parse_options
 from dbt.adapters.mzs3.store import prefix as objects_prefix
 from dbt.adapters.mzs3.store.conditions import Conditions
 from dbt.adapters.mzs3.store.failures import StoreError
@@ -77,7 +79,7 @@ class Run:
         return Export(
             node=self.name,
             schema=SCHEMA,
-            options=parse_options(self.name, config, ["default"]),
+            options=_options(self.name, repr(config)),
             location=LOCATION,
             connection=nothing,
             as_of=int.from_bytes(self.name.encode(), "big"),
@@ -139,8 +141,38 @@ def recovering(ask: Ask) -> Recovered:
     return recover(_prefix(ask), has_conditional_deletes=_Deletes.compared)
 
 
+def reading(ask: Ask) -> str:
+    """A reader who takes his time: the manifest now, its files later; the export that he saw.
+
+    Where a file is missing, he reads the manifest again, which has to be another one then.
+    """
+    while True:
+        manifest, _ = ask("get", MANIFEST)
+        missing = [entry for entry in json.loads(manifest)["entries"] if not _is_read(ask, entry)]
+        if not missing:
+            return str(json.loads(manifest)["run_id"])
+        assert ask("get", MANIFEST)[0] != manifest, f"the manifest still names {missing}"
+
+
+def _is_read(ask: Ask, entry: Mapping[str, Any]) -> bool:
+    key = entry["url"].removeprefix("s3://b/")
+    try:
+        body, _ = ask("get", key)
+    except StoreError:
+        return False
+    is_it = etag_of(body) == entry["meta"]["sha256"]
+    assert is_it or "part-" not in key, f"the reader finds another run's bytes in {key}"
+    return True
+
+
 def _prefix(ask: Ask) -> Prefix:
     return Prefix(Client(ask), LOCATION)
+
+
+@functools.cache
+def _options(name: str, config: str) -> CopyOptions:
+    """Parsed once: a program is run again for each of its steps."""
+    return parse_options(name, ast.literal_eval(config), ["default"])
 
 
 class _Quiet:

@@ -7,7 +7,7 @@ import datetime
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ _CODES = {
     "AccessDenied": 403,
     "ConditionalRequestConflict": 409,
     "NotImplemented": 501,
+    "SlowDown": 503,
 }
 _CONDITIONAL = {"put", "delete", "complete"}
 _OPERATIONS = {
@@ -48,8 +49,8 @@ _OPERATIONS = {
 }
 
 
-def _failed(code: str, message: str = "No.") -> Failed:
-    status = {"HTTPStatusCode": _CODES.get(code, 500)}
+def _failed(code: str, message: str = "No.", retries: int = 0) -> Failed:
+    status = {"HTTPStatusCode": _CODES.get(code, 500), "RetryAttempts": retries}
     answer = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": status}
     return Failed(refusal(answer, "Request"))
 
@@ -58,6 +59,7 @@ NO_SUCH_KEY = _failed("NoSuchKey")
 NO_SUCH_UPLOAD = _failed("NoSuchUpload")
 CONDITION_FAILED = _failed("PreconditionFailed")
 DENIED = _failed("AccessDenied")
+SLOW_DOWN = _failed("SlowDown", retries=4)
 CONFLICT = _failed("ConditionalRequestConflict")
 LASTING_CONFLICT = _failed("ConditionalRequestConflict", message="Nor ever.")
 INVALID_PART = _failed("InvalidPart")
@@ -90,18 +92,20 @@ class Upload:
 class Bucket:
     """All that is in a bucket; equal and hashable by content.
 
-    `opened` counts uploads by actor, `seen` has the ids of all commits that were ever visible.
+    `opened` counts uploads by actor, `seen` has the ids of all commits that were ever visible,
+    `completed` the ETags of completed uploads, where the store remembers them.
     """
 
     objects: tuple[tuple[str, Object], ...] = ()
     uploads: tuple[tuple[str, Upload], ...] = ()
     opened: tuple[tuple[int, int], ...] = ()
     seen: frozenset[str] = frozenset()
+    completed: tuple[tuple[str, str], ...] = ()
     _hash: int = field(default=0, compare=False)
 
     def __hash__(self) -> int:
         if not self._hash:
-            found = hash((self.objects, self.uploads, self.opened, self.seen))
+            found = hash((self.objects, self.uploads, self.opened, self.seen, self.completed))
             object.__setattr__(self, "_hash", found or 1)
         return self._hash
 
@@ -124,7 +128,11 @@ class S3Model:
     again is told that the upload is gone, else that its condition does not hold. `denied` has, by
     actor, the actions that its permissions lack: a request with If-Match needs `get`, as on AWS;
     `manifest` is to put one, `unconditional` what a bucket's policy refuses that demands
-    conditions. The ETags of an `opaque` store tell nothing of the bytes, as under KMS.
+    conditions. The ETags of an `opaque` store tell nothing of the bytes, as under KMS. One that
+    `remembers` answers a completion that comes again as it did the first, whatever is there by
+    then. Listings have so many entries in a `page`, each page a request, or all. `late` has the
+    actions that can arrive late; those on `_committing.json` are `claim`, `put intent` and
+    `delete intent`.
     """
 
     conditions: bool = True
@@ -132,6 +140,9 @@ class S3Model:
     unknown: frozenset[str] = frozenset()
     gone_first: bool = False
     opaque: bool = False
+    remembers: bool = False
+    page: int = 0
+    late: frozenset[str] = frozenset()
     denied: Mapping[int, frozenset[str]] = field(default_factory=dict)
     refused: Failed = field(default_factory=lambda: _failed("InternalError"))
     lost: Failed = field(
@@ -145,6 +156,13 @@ class S3Model:
     def changes(self, request: Request) -> bool:
         """Whether it writes or removes anything."""
         return request[0] in {"put", "delete", "complete", "abort", "open", "part"}
+
+    def can_be_late(self, request: Request) -> bool:
+        """Whether the request, or an attempt of it, may arrive once its client has given it up."""
+        action, key, *_, condition = request
+        if key.endswith("_committing.json"):
+            action = "claim" if condition == "*" else f"{action} intent"
+        return action in self.late
 
     def declined(self, state: Bucket, request: Request) -> Mapping[str, tuple[Bucket, Failed]]:
         """What else S3 may say to a change that it does not make, now and then.
@@ -213,12 +231,27 @@ class S3Model:
             return state, True
         return replace(state, objects=_sorted(objects), _hash=0), True
 
-    def _list(self, state: Bucket, actor: int, prefix: str) -> tuple[Bucket, Any]:
-        return state, tuple(
-            (key, found.etag, len(found.body))
-            for key, found in state.objects
-            if key.startswith(prefix)
+    def _list(
+        self, state: Bucket, actor: int, prefix: str, after: tuple[str, ...] = ()
+    ) -> tuple[Bucket, Any]:
+        return state, self._page_of(
+            after,
+            (
+                (key, found.etag, len(found.body))
+                for key, found in state.objects
+                if key.startswith(prefix)
+            ),
         )
+
+    def _page_of(
+        self, after: tuple[Any, ...], entries: Iterable[tuple[Any, ...]], marks: int = 1
+    ) -> Any:
+        """The entries behind that one, as many as are in a page, and None if there are more.
+
+        The first `marks` values of an entry are its place.
+        """
+        left = tuple(entry for entry in entries if entry[:marks] > after[:marks])
+        return left if not 0 < self.page < len(left) else (*left[: self.page], None)
 
     def _open(
         self, state: Bucket, actor: int, key: str, properties: tuple[tuple[str, str], ...]
@@ -241,11 +274,14 @@ class S3Model:
         uploads[upload_id] = replace(found, parts=_sorted(parts))
         return replace(state, uploads=_sorted(uploads), _hash=0), etag_of(body)
 
-    def _parts(self, state: Bucket, actor: int, key: str, upload_id: str) -> tuple[Bucket, Any]:
+    def _parts(
+        self, state: Bucket, actor: int, key: str, upload_id: str, after: tuple[Any, ...] = ()
+    ) -> tuple[Bucket, Any]:
         found = dict(state.uploads).get(upload_id)
         if found is None:
             return state, NO_SUCH_UPLOAD
-        return state, tuple((number, etag_of(body), len(body)) for number, body in found.parts)
+        parts = ((number, etag_of(body), len(body)) for number, body in found.parts)
+        return state, self._page_of(after, parts)
 
     def _complete(
         self,
@@ -259,6 +295,8 @@ class S3Model:
         uploads, objects = dict(state.uploads), dict(state.objects)
         unmet = self._unmet(objects, key, condition)
         if upload_id not in uploads:
+            if etag := dict(state.completed).get(upload_id):
+                return state, etag
             return state, NO_SUCH_UPLOAD if self.gone_first or unmet is None else unmet
         if unmet is not None:
             return state, unmet
@@ -271,6 +309,9 @@ class S3Model:
         whole = hashlib.md5(digests, usedforsecurity=False).hexdigest()
         objects[key] = Object(b"".join(bodies), f'"{whole}-{len(etags)}"')
         changed = replace(state, uploads=_sorted(uploads), objects=_sorted(objects), _hash=0)
+        if self.remembers:
+            completed = {**dict(state.completed), upload_id: objects[key].etag}
+            changed = replace(changed, completed=_sorted(completed))
         return changed, objects[key].etag
 
     def _abort(self, state: Bucket, actor: int, key: str, upload_id: str) -> tuple[Bucket, Any]:
@@ -279,12 +320,12 @@ class S3Model:
             return state, NO_SUCH_UPLOAD
         return replace(state, uploads=_sorted(uploads), _hash=0), True
 
-    def _uploads(self, state: Bucket, actor: int, prefix: str) -> tuple[Bucket, Any]:
-        return state, tuple(
-            (found.key, upload_id)
-            for upload_id, found in state.uploads
-            if found.key.startswith(prefix)
-        )
+    def _uploads(
+        self, state: Bucket, actor: int, prefix: str, after: tuple[str, ...] = ()
+    ) -> tuple[Bucket, Any]:
+        listed = sorted((found.key, upload_id) for upload_id, found in state.uploads)
+        found = (one for one in listed if one[0].startswith(prefix))
+        return state, self._page_of(after, found, marks=2)
 
 
 def _sorted(values: Mapping[Any, Any]) -> tuple[Any, ...]:
@@ -360,8 +401,16 @@ class Client:
     def pages(
         self, prefix: str, *, after: str = "", limit: int | None = None, folders: bool = False
     ) -> Iterator[Page]:
-        found = self._ask("list", prefix)
-        yield Page([ListedObject(key, etag, size, _BEGINNING) for key, etag, size in found])
+        for found in self._pages("list", prefix):
+            yield Page([ListedObject(key, etag, size, _BEGINNING) for key, etag, size in found])
+
+    def _pages(self, *request: Any) -> Iterator[Any]:
+        """The pages of a listing: a request for each, from the last entry of the one before."""
+        found = self._ask(*request)
+        while found and found[-1] is None:
+            yield found[:-1]
+            found = self._ask(*request, found[-2])
+        yield found
 
     def copy(self, head: ObjectHead, bucket: str, key: str, metadata: Mapping[str, str]) -> None:
         raise NotImplementedError
@@ -395,12 +444,13 @@ class Client:
         self._ask("abort", key, upload_id)
 
     def parts(self, key: str, upload_id: str) -> dict[int, tuple[str, int]]:
-        found = self._ask("parts", key, upload_id)
-        return {number: (etag, size) for number, etag, size in found}
+        pages = self._pages("parts", key, upload_id)
+        return {number: (etag, size) for found in pages for number, etag, size in found}
 
     def uploads(self, prefix: str) -> Iterator[ListedUpload]:
-        for key, upload_id in self._ask("uploads", prefix):
-            yield ListedUpload(key, upload_id, _BEGINNING)
+        for found in self._pages("uploads", prefix):
+            for key, upload_id in found:
+                yield ListedUpload(key, upload_id, _BEGINNING)
 
 
 def run_alone(program: Any, store: S3Model, state: Bucket, actor: int = 9) -> tuple[Bucket, Any]:

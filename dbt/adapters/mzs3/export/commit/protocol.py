@@ -297,6 +297,7 @@ class Commit:
     def _find_claim(self, exc: BaseException) -> bool:
         """Whether the claim was written; reads the intent if its PUT had no response."""
         if self._version is None and not isinstance(exc, LocationError):
+            self._effects.abort()  # first: a claim that arrives after this look finds no uploads
             found = read_intent(self._prefix)
             if found is not None and found.intent.run_id == self._writer:
                 self._continue_from(found)
