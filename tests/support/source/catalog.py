@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -130,7 +131,9 @@ def seen(
     )
 
 
+@cache
 def failed(text: str) -> Failed:
+    """One answer for each text, as two errors of Spark's never look the same."""
     return Failed(AnalysisException(text))
 
 
