@@ -188,8 +188,9 @@ def test_another_session_sees_the_new_column_once_it_refreshes_the_table(grown, 
     other = isolated_session(spark_parameters)
     assert other.table(grown.relations.source).count() == 1
     grown.ingest()
-    with pytest.raises(AnalysisException, match="INCOMPATIBLE_VIEW_SCHEMA_CHANGE"):
-        other.table(grown.relations.source)
-    other.sql(f"REFRESH TABLE {grown.relations.rows}")
+    if not grown.made.has_transactions:
+        with pytest.raises(AnalysisException, match="INCOMPATIBLE_VIEW_SCHEMA_CHANGE"):
+            other.table(grown.relations.source)
+        other.sql(f"REFRESH TABLE {grown.relations.rows}")
     frame = other.table(grown.relations.source)
     assert sorted((row["id"], row["note"]) for row in frame.collect()) == [("1", None), ("2", "x")]

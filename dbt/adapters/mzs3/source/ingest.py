@@ -252,7 +252,9 @@ class Pass:
         if wider is None:
             return None
         if self.ledger.relations.has_transactions:
-            add_columns(self.run, self.ledger, wider)  # they have to be there to be written
+            # The columns have to be there to be written.
+            write_widened(self.run, self.ledger, rows.epoch, wider)
+            add_columns(self.run, self.ledger, wider)
         return replace(pin, definition=wider)
 
     def _failure(self, rows: EpochRows, error: ExecutorError) -> SourceError:

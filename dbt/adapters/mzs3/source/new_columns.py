@@ -63,7 +63,8 @@ def wider_definition(
     if wider is not None:
         require_free_names(definition.name, wider)
         added = wider.columns[len(pinned.columns) :]
-        run.tell(("say", f"{definition.name}: new in object {uri}: {_ddl(added)}"))
+        text = ", ".join(f"{quote_identifier(one.name)} {one.data_type}" for one in added)
+        run.tell(("say", f"{definition.name}: new in object {uri}: {text}"))
     return wider
 
 
@@ -75,15 +76,11 @@ def write_widened(run: SourceRun, ledger: Ledger, epoch: str, wider: PinnedDefin
 def add_columns(run: SourceRun, ledger: Ledger, wider: PinnedDefinition) -> None:
     """Adds the definition's columns that the table of rows lacks."""
     rows = ledger.relations.rows
-    there = dict(run.spark.table(rows).dtypes)
-    added = [one for one in wider.columns if one.is_added]
-    stale = [one for one in added if there.get(one.name, one.data_type) != one.data_type]
-    if stale:  # from a run that has committed nothing, in a format with transactions
-        names = ", ".join(quote_identifier(one.name) for one in stale)
-        run.spark.sql(f"ALTER TABLE {rows} DROP COLUMNS ({names})")
-    missing = [one for one in added if one.name not in there or one in stale]
+    there = run.spark.table(rows).columns
+    missing = [one for one in wider.columns if one.name not in there]
     if missing:
-        run.spark.sql(f"ALTER TABLE {rows} ADD COLUMNS ({_ddl(missing)})")
+        ddl = ", ".join(f"{quote_identifier(one.name)} {one.data_type}" for one in missing)
+        run.spark.sql(f"ALTER TABLE {rows} ADD COLUMNS ({ddl})")
 
 
 def adopt(run: SourceRun, ledger: Ledger, epoch: str, wider: PinnedDefinition) -> None:
@@ -96,15 +93,30 @@ def adopt(run: SourceRun, ledger: Ledger, epoch: str, wider: PinnedDefinition) -
 
 
 def settle(run: SourceRun, ledger: Ledger, tables: SourceTables) -> None:
-    """Adopts each wider definition whose epoch is committed, and removes the others."""
+    """Adopts each wider definition whose epoch is committed, and removes the others.
+
+    In a format with transactions also the columns of those, which were there to be written.
+    """
     void_unfinished(run, ledger)
+    pinned = tables.pinned
     for epoch, wider in tables.widened.items():
         phases = ledger.epochs().get(epoch, set())
         if Phase.COMMIT in phases and Phase.VOID not in phases:
             adopt(run, ledger, epoch, wider)
+            pinned = wider
         else:
             ledger.require_lock()
+            if pinned is not None and ledger.relations.has_transactions:
+                _drop_columns(run, ledger, wider.columns[len(pinned.columns) :])
             _unset(run, ledger, definition_properties(wider, f"{WIDENED_PROPERTY}{epoch}."))
+
+
+def _drop_columns(run: SourceRun, ledger: Ledger, columns: Sequence[Column]) -> None:
+    rows = ledger.relations.rows
+    there = run.spark.table(rows).columns
+    names = [quote_identifier(one.name) for one in columns if one.name in there]
+    if names:
+        run.spark.sql(f"ALTER TABLE {rows} DROP COLUMNS ({', '.join(names)})")
 
 
 def _set(run: SourceRun, ledger: Ledger, properties: dict[str, str]) -> None:
@@ -120,7 +132,3 @@ def _alter(run: SourceRun, ledger: Ledger, change: str) -> None:
     """Changes what has the properties of the table of rows."""
     kind = plain_name_kind(ledger.relations)
     run.spark.sql(f"ALTER {kind} {run.definition.relations.rows} {change}")
-
-
-def _ddl(columns: Sequence[Column]) -> str:
-    return ", ".join(f"{quote_identifier(one.name)} {one.data_type}" for one in columns)
