@@ -23,7 +23,7 @@ STORE_TESTS := tests/functional/test_stores.py \
 # What is run on tables of Delta and Iceberg.
 FORMAT_TESTS := tests/functional/table_formats \
   $(addprefix tests/functional/source/test_,transactions.py killed.py \
-  first_runs.py)
+  first_runs.py new_columns.py)
 
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores \
   test-formats test-oldest test-mutants lint docs bench bench-all bench-peers clean

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
 from support.queue.announcing import Died, dying_at
+from support.spark.table_formats import not_in_own_catalog
 
 from dbt.adapters.mzs3.errors import ConfigError, SourceError
 from dbt.adapters.mzs3.ledger import compaction
@@ -18,7 +19,7 @@ from dbt.adapters.mzs3.source.run import unlock
 from dbt.adapters.mzs3.source.tables import read_tables
 from dbt.adapters.mzs3.spark.session import isolated_session
 
-pytestmark = [pytest.mark.spark, pytest.mark.light]
+pytestmark = [pytest.mark.spark, pytest.mark.light, not_in_own_catalog]
 
 ADD = {"on_new_columns": "add"}
 WIDE = [("1.csv", 1, "1", None), ("2.csv", 1, "2", "x")]
