@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,12 +79,16 @@ def test_without_the_option_the_error_names_it(grown):
         grown.ingest()
 
 
-def test_a_first_run_may_find_both(lake):
+def test_a_first_run_may_find_both_and_a_type_may_be_declared_before(lake):
     lake.external = dict(ADD)
+    lake.columns = [{"name": "note", "data_type": "date"}, {"name": "id"}, {"name": "later"}]
     lake.put("1.csv", "id\n1\n")
-    lake.put("2.csv", "id,note\n2,x\n")
+    lake.put("2.csv", "id,note\n2,2024-02-29\n")
     assert lake.ingest().objects == 2
-    assert lake.rows("id", "note") == WIDE
+    notes = [("1.csv", 1, "1", None), ("2.csv", 1, "2", date(2024, 2, 29))]
+    assert lake.rows("id", "note") == notes
+    assert lake.ingest(afresh=True).objects == 2
+    assert lake.rows("id", "note") == notes
 
 
 def test_a_run_that_fails_pins_no_column(grown):
@@ -117,7 +122,10 @@ def test_names_that_can_be_no_columns_are_an_error_of_the_object(grown):
     with pytest.raises(SourceError, match="a column can't be named mz_epoch"):
         grown.ingest()
     grown.put("2.csv", "note,id\nx,2\n")  # the order matters
-    with pytest.raises(SourceError, match="header is note,id but the source's header is id"):
+    with pytest.raises(SourceError, match="header is note,id but the source's header is id:"):
+        grown.ingest()
+    grown.put("2.csv", "Report of May\n")  # another file
+    with pytest.raises(SourceError, match="header is Report of May but the source's header is id"):
         grown.ingest()
 
 

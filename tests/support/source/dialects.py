@@ -12,7 +12,7 @@ from support.source.plain_reader import PlainRecord
 
 DIALECTS = st.builds(
     SourceDialect,
-    delimiter=st.sampled_from([",", "||", ", ", "\t"]),
+    delimiter=st.sampled_from([",", "||", ", ", "§§", "\t"]),
     quote=st.sampled_from(['"', '"', "'", ""]),
     escape=st.sampled_from(["\\", '"', '"', "'", ""]),
     null=st.sampled_from(["", "\\N"]),

@@ -295,3 +295,17 @@ def test_what_was_added_need_not_be_declared_and_may_stand_anywhere(columns, opt
     pinned = widen(before, purify(parse(), FOUND), fields("id", "value", "note"))
     assert pinned is not None
     assert contradictions(pinned, parse(columns=columns, **options)) == says
+
+
+def test_a_first_object_may_lack_what_is_declared_and_have_what_is_not():
+    definition = parse(on_new_columns="add", columns=WIDE)
+    pinned = purify(definition, ("extra", "ID"))
+    assert [(one.name, one.is_added) for one in pinned.columns] == [("id", False), ("extra", True)]
+    assert (pinned.header, pinned.fields) == (("extra", "ID"), (1, 0))
+    assert contradictions(pinned, definition) == []
+    wider = widen(definition, pinned, fields("extra", "ID", "Note"))
+    assert wider is not None
+    assert wider.columns[-1] == Column("note", "int")
+    assert contradictions(wider, definition) == []
+    aliases = parse(on_new_columns="add", columns=ALIASES)
+    assert [one.name for one in purify(aliases, FOUND).columns] == ["a", "b"]

@@ -47,7 +47,8 @@ COMPACT_AFTER = 16
 """A snapshot is due after this many epochs since the last one, run-operations included."""
 
 KEEP_MS = 24 * 60 * 60 * 1000
-"""Rows stay for so long after they were hidden, for queries that began before."""
+"""How old, by the number of its last epoch, a snapshot is by which hidden rows are dropped: for
+queries that began before."""
 
 # SQL condition for the one event of a snapshot that has the number of committed epochs.
 _COUNTS_COMMITS = f"of_phase = '{Phase.SNAPSHOT}'"

@@ -252,6 +252,7 @@ class Pass:
         if wider is None:
             return None
         if self.ledger.relations.has_transactions:
+            self.ledger.require_lock()
             # The columns have to be there to be written.
             write_widened(self.run, self.ledger, rows.epoch, wider)
             add_columns(self.run, self.ledger, wider)

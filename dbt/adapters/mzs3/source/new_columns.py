@@ -9,13 +9,15 @@ columns. If the run dies in between, the next one does that first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt.adapters.mzs3.errors import ConfigError, ExecutorError
-from dbt.adapters.mzs3.formats.read.columns import Column
-from dbt.adapters.mzs3.formats.read.object_error import HEADER
+from dbt.adapters.mzs3.errors import ConfigError, ExecutorError, SourceError
+from dbt.adapters.mzs3.formats.read.columns import Column, added_places
+from dbt.adapters.mzs3.formats.read.header import layout_of
+from dbt.adapters.mzs3.formats.read.object_error import HEADER, HeaderProblem
 from dbt.adapters.mzs3.ledger.epochs import latest
 from dbt.adapters.mzs3.ledger.events import Phase
 from dbt.adapters.mzs3.ledger.ledger import Ledger
@@ -31,6 +33,7 @@ from dbt.adapters.mzs3.source.tables import (
     definition_properties,
     plain_name_kind,
 )
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, readable
 from dbt.adapters.mzs3.spark.sql import quote_identifier, quote_literal
 from dbt.adapters.mzs3.spark.tables import properties_sql
 from dbt.adapters.mzs3.store.opened import open_store
@@ -56,16 +59,22 @@ def wider_definition(
         definition.format, definition.dialect, definition.compression, definition.reading
     )
     stored = S3Object(store, location, key, planned["etag"], planned["size"])
+    found = read_fields(form, stored, definition.name) or ()
     try:
-        wider = widen(definition, pinned, read_fields(form, stored, definition.name) or ())
+        wider = widen(definition, pinned, found)
     except ConfigError as exc:
         raise ConfigError(f"{exc.subject}, by the header of object {uri},", exc.problems) from exc
-    if wider is not None:
-        require_free_names(definition.name, wider)
+    if wider is None:
+        return None
+    require_free_names(definition.name, wider)
+    match, places = definition.reading.header_match, added_places(wider.fetched())
+    with suppress(HeaderProblem):
+        layout_of([one.name for one in found], wider.header or (), match, added=places)
         added = wider.columns[len(pinned.columns) :]
         text = ", ".join(f"{quote_identifier(one.name)} {one.data_type}" for one in added)
         run.tell(("say", f"{definition.name}: new in object {uri}: {text}"))
-    return wider
+        return wider
+    return None  # it is another object, or the names are in another order
 
 
 def write_widened(run: SourceRun, ledger: Ledger, epoch: str, wider: PinnedDefinition) -> None:
@@ -87,9 +96,16 @@ def adopt(run: SourceRun, ledger: Ledger, epoch: str, wider: PinnedDefinition) -
     """Adds the columns to the table and the views, once the epoch is committed. Safe to repeat."""
     with run.step("widen"):
         ledger.require_lock("what it committed stays, and the next run adds the new columns")
-        add_columns(run, ledger, wider)
-        show_since(run.spark, ledger.relations, latest(Phase.SNAPSHOT, ledger.epochs()) or "0")
-        _set(run, ledger, {f"{ADOPTED_PROPERTY}{epoch}": "true"})
+        try:
+            add_columns(run, ledger, wider)
+            show_since(run.spark, ledger.relations, latest(Phase.SNAPSHOT, ledger.epochs()) or "0")
+            _set(run, ledger, {f"{ADOPTED_PROPERTY}{epoch}": "true"})
+        except SPARK_FAILURES as exc:
+            raise SourceError(
+                f"{run.definition.name}: its new rows are committed, and their new columns could "
+                f"not be added to its table and views, which the next run tries again: "
+                f"{readable(exc)}"
+            ) from exc
 
 
 def settle(run: SourceRun, ledger: Ledger, tables: SourceTables) -> None:
@@ -98,20 +114,22 @@ def settle(run: SourceRun, ledger: Ledger, tables: SourceTables) -> None:
     In a format with transactions also the columns of those, which were there to be written.
     """
     void_unfinished(run, ledger)
-    pinned = tables.pinned
+    pinned, left = tables.pinned, dict(tables.widened)
     for epoch, wider in tables.widened.items():
         phases = ledger.epochs().get(epoch, set())
         if Phase.COMMIT in phases and Phase.VOID not in phases:
             adopt(run, ledger, epoch, wider)
-            pinned = wider
-        else:
-            ledger.require_lock()
-            if pinned is not None and ledger.relations.has_transactions:
-                _drop_columns(run, ledger, wider.columns[len(pinned.columns) :])
-            _unset(run, ledger, definition_properties(wider, f"{WIDENED_PROPERTY}{epoch}."))
+            pinned = left.pop(epoch)
+    assert pinned is not None
+    for epoch, wider in left.items():
+        ledger.require_lock()
+        if ledger.relations.has_transactions:
+            _drop_columns(run, ledger, [one for one in wider.columns if one not in pinned.columns])
+        _unset(run, ledger, definition_properties(wider, f"{WIDENED_PROPERTY}{epoch}."))
 
 
 def _drop_columns(run: SourceRun, ledger: Ledger, columns: Sequence[Column]) -> None:
+    """Drops those of the columns that the table of rows has."""
     rows = ledger.relations.rows
     there = run.spark.table(rows).columns
     names = [quote_identifier(one.name) for one in columns if one.name in there]

@@ -121,6 +121,8 @@ def purify(
         )
     header = listed or tuple(field.name for field in discovered or ())
     match, columns = definition.reading.header_match, definition.columns
+    if definition.reading.widens:
+        columns = _as_found(columns, header)
     positions: tuple[int, ...] = tuple(range(len(header)))
     if columns:
         try:
@@ -166,7 +168,7 @@ def require_free_names(name: str, pinned: PinnedDefinition) -> None:
         if reserved in names:
             raise SourceError(
                 f"{name}: a column can't be named {reserved}, as the table of rows has one of "
-                "that name; declare `columns` to give it another"
+                "that name; rename it, or declare `columns` to give it another"
             )
 
 
@@ -182,10 +184,11 @@ def widen(
     new = [field for field in found if field.name not in header]
     if not new:
         return None
-    declared = {column.name: column for column in definition.columns}
+    declared = {folded(column.name): column for column in definition.columns}
     default = "string" if definition.format == CSV else ""
     added = [
-        _with_type(declared.get(field.name, Column(field.name, default)), field) for field in new
+        _with_type(declared.get(folded(field.name), Column(field.name, default)), field)
+        for field in new
     ]
     columns = (*pinned.columns, *(replace(column, is_added=True) for column in added))
     names = [column.name for column in columns]
@@ -209,6 +212,19 @@ def widen(
 def _without_header(definition: SourceDefinition) -> tuple[Column, ...]:
     count = definition.column_count or 0
     return definition.columns or tuple(Column(f"column{n}") for n in range(1, count + 1))
+
+
+def _as_found(columns: tuple[Column, ...], header: Sequence[str]) -> tuple[Column, ...]:
+    """The declared columns that the header has, and one for each of its other names; all that are
+    declared if these are aliases."""
+    declared, found = ({folded(name) for name in each} for each in (_names(columns), header))
+    there = [column for column in columns if folded(column.name) in found]
+    others = [Column(name, "", is_added=True) for name in header if folded(name) not in declared]
+    return (*there, *others) if there else columns
+
+
+def _names(columns: Sequence[Column]) -> list[str]:
+    return [column.name for column in columns]
 
 
 def _with_type(column: Column, read_as: RecordField) -> Column:

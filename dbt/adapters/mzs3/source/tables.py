@@ -3,7 +3,7 @@
 The properties of `__rows` hold the pinned definition, so that both are created in one step; the
 properties of `__rows` and `__ledger` name their source and their format. A run that finds new
 columns adds a wider definition, under the number of its epoch: it counts if that is committed, and
-is then adopted. No property is ever written over, so that a late run changes nothing. In a format
+is then adopted. No other epoch writes it over, so that a late run changes nothing. In a format
 with transactions, table names end with a generation, a suffix that each reset changes; then views
 with the plain names have these properties.
 """

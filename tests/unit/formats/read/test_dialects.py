@@ -75,9 +75,11 @@ def test_any_text_is_read_as_the_plain_reader_does(
     assert {number: (reject.line, reject.byte) for number, reject in bad.items()} == places
 
 
-@pytest.mark.parametrize("block", range(1, 9))
-def test_a_block_may_end_inside_a_delimiter_behind_a_quote(block: int) -> None:
-    found = read(b'""||"b"\n', S, S, dialect=SourceDialect("||"), block_bytes=block)
+@pytest.mark.parametrize("delimiter", ["||", "§§"])
+@pytest.mark.parametrize("block", range(1, 11))
+def test_a_block_may_end_inside_a_delimiter_behind_a_quote(block: int, delimiter: str) -> None:
+    text = f'""{delimiter}"b"\n'.encode()
+    found = read(text, S, S, dialect=SourceDialect(delimiter), block_bytes=block)
     assert found == [("", "b")]
 
 

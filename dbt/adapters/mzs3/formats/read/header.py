@@ -59,7 +59,7 @@ def layout_of(
     if difference is not None:
         line, byte = (chunk.line, chunk.byte) if chunk else (None, None)
         advice = FIX_HEADER + (PREAMBLE + _delimiter(found, len(pinned)) if chunk else "")
-        if len(found) > len(expected) and _begins_with(found, expected, match):
+        if {*found} - {*expected} and _begins_with(found, expected, match):
             advice += "; or set on_new_columns: add"
         raise HeaderProblem(difference, advice, line=line, byte=byte, cause=HEADER)
     if match == EXACT:
@@ -69,10 +69,10 @@ def layout_of(
 
 
 def _begins_with(found: Sequence[str], expected: Sequence[str], match: str) -> bool:
-    """Whether all expected names are there, in their places if the order matters."""
+    """Whether all expected names are there once, in their places if the order matters."""
     if match == REORDER:
-        return {*expected} <= {*found}
-    return [*found[: len(expected)]] == [*expected]
+        return len(found) == len({*found}) and {*expected} <= {*found}
+    return match == EXACT and [*found[: len(expected)]] == [*expected]
 
 
 def malformed_header(

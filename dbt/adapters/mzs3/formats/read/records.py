@@ -259,8 +259,10 @@ def _masked_records(data: bytes, dialect: SourceDialect, *, last: bool) -> tuple
 
 def has_stray_quote(data: bytes, dialect: SourceDialect) -> bool:
     """Whether a quote stands where none can, in data that may end inside a quoted field."""
-    data = data[: len(data) - len(dialect.delimiter) + 1]  # it may end inside a delimiter
+    delimiter = dialect.delimiter.encode()
     data, dialect = dialect.canonical(data), dialect.canonical_dialect
+    for length in range(len(delimiter) - 1, 0, -1):  # the data may end inside a delimiter
+        data = data.removesuffix(delimiter[:length] + b"\n")
     masked = _mask(data, dialect.delimiter.encode(), dialect.quote.encode())
     return _stray_quote(dialect).search(masked) is not None
 
