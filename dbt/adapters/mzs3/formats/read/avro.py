@@ -419,15 +419,12 @@ def _unsnap(raw: bytes) -> bytes:
 
 _NOT_WHOLE = "a block that does not decompress as a whole"
 _DAMAGED = (EOFError, OSError, *([lzma.LZMAError] if lzma else []))
-
-
+_XZ = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_BLOCK_BYTES) if lzma else None
 _CODECS: dict[str, Callable[[bytes], bytes]] = {
     "null": lambda raw: raw,
     "deflate": _inflate,
     "snappy": _unsnap,
     "zstandard": partial(_unstream, DECOMPRESSORS["zstd"]),
     "bzip2": partial(_unstream, DECOMPRESSORS["bzip2"]),
+    **({"xz": partial(_unstream, partial(streams_reader, _XZ))} if _XZ else {}),
 }
-if lzma:
-    _xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_BLOCK_BYTES)
-    _CODECS["xz"] = partial(_unstream, partial(streams_reader, _xz))
