@@ -18,8 +18,8 @@ from support.export.simulated import (
     runs_in_manifest,
     simulated,
 )
-from support.interleavings import CRASHED, DECLINED, Ask, Exploration, Failed, Request
-from support.s3.model import Bucket, Client, S3Model, run_alone
+from support.interleavings import CRASHED, DECLINED, Ask, Exploration, Failed, Request, run_alone
+from support.s3.model import Bucket, Client, S3Model
 
 from dbt.adapters.mzs3.export.commit import effects
 from dbt.adapters.mzs3.export.commit.effects import Effects

@@ -26,8 +26,8 @@ from support.export.scenes import (
     Scene,
 )
 from support.export.simulated import Run, recovering, runs_in_manifest, simulated
-from support.interleavings import DECLINED, Exploration
-from support.s3.model import Bucket, S3Model, run_alone
+from support.interleavings import DECLINED, Exploration, run_alone
+from support.s3.model import Bucket, S3Model
 
 from dbt.adapters.mzs3.export.commit.effects import Effects
 from dbt.adapters.mzs3.export.commit.existing import Existing

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.interleavings import Exploration, Failed
+from support.interleavings import Exploration, run_alone
 from support.source.catalog import NEW, Catalog, Metastore, never_committed
 from support.source.simulated import first_run_of, simulate, simulate_pinning, unlocking
 
@@ -47,18 +47,10 @@ def check_end(state: Catalog, outcomes: tuple[Any, ...]) -> None:
 
 
 def alone(state: Catalog) -> Catalog:
-    store = Metastore()
-
-    def ask(*request: Any) -> Any:
-        nonlocal state
-        state, answer = store.apply(state, 9, request)
-        if isinstance(answer, Failed):
-            raise answer.error
-        return answer
-
-    first_run_of("next")(ask)
-    check_state(state)
-    return state
+    after, outcome = run_alone(first_run_of("next"), Metastore(), state)
+    assert not isinstance(outcome, Exception), outcome
+    check_state(after)
+    return after
 
 
 def explored(*programs: Any, faults: int, switches: int | None = None) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from support.interleavings import Ask, Exploration, Failed
+from support.interleavings import Ask, Exploration, run_alone
 from support.source.catalog import RELATIONS, Catalog, Events, Metastore, ingested
 from support.source.simulated import (
     CLOCK,
@@ -172,18 +172,10 @@ def check_end(state: Widened, outcomes: tuple[Any, ...]) -> None:
 
 
 def alone(state: Widened) -> Widened:
-    store = Properties()
-
-    def ask(*request: Any) -> Any:
-        nonlocal state
-        state, answer = store.apply(state, 9, request)
-        if isinstance(answer, Failed):
-            raise answer.error
-        return answer
-
-    widening_run_of("next")(ask)
-    check_state(state)
-    return state
+    after, outcome = run_alone(widening_run_of("next"), Properties(), state)
+    assert not isinstance(outcome, Exception), outcome
+    check_state(after)
+    return after
 
 
 def start(epochs: int = 1) -> Widened:

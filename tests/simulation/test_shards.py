@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.interleavings import Exploration, Explored
-from support.s3.model import run_alone
+from support.interleavings import Exploration, Explored, run_alone
 from support.shard.simulated import (
     HOUR_MS,
     LOCATION,
@@ -64,20 +63,13 @@ class Ends:
     def _require_order(self, shard: Shard) -> None:
         """The next run and compaction succeed, and leave nothing that no batch names."""
         for actor, program in ((20, EIGHT_DAYS), (21, NEXT), (22, LAST)):
-            shard, outcome = alone(program, self._store, shard, actor)
+            shard, outcome = run_alone(program, self._store, shard, actor)
             assert not isinstance(outcome, Exception), f"{program}: {outcome!r}"
         require_readable(shard)
         assert shard.state is not None
         named = {LOCATION.key(name) for name in shard.state.file_names}
         assert set(shard.bucket.keys) == named | {STATE}
         assert not shard.bucket.uploads
-
-
-def alone(program: Any, store: Any, shard: Shard, actor: int) -> tuple[Shard, Any]:
-    """What `run_alone` does, for this store."""
-    run: Any = run_alone
-    after: tuple[Shard, Any] = run(program, store, shard, actor)
-    return after
 
 
 def explore(
@@ -92,7 +84,7 @@ def explore(
     actors |= {100 + number: program for number, program in enumerate(before)}
     store, shard = ShardStore(actors), Shard()
     for number, program in enumerate(before):
-        shard, outcome = alone(program, store, shard, 100 + number)
+        shard, outcome = run_alone(program, store, shard, 100 + number)
         assert not isinstance(outcome, Exception), outcome
     ends = Ends(programs, store, readers_may_fail)
     found = Exploration(programs, store, shard, require_readable, ends.check)

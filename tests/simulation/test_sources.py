@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from support.interleavings import Ask, Exploration, Failed
+from support.interleavings import Ask, Exploration, run_alone
 from support.source import catalog as source_catalog
 from support.source.catalog import (
     DECIDED,
@@ -109,18 +109,10 @@ def store_now() -> Metastore:
 @cache
 def alone(state: Catalog, name: str, clock: int = 0) -> Catalog:
     """What a run makes of the source while nobody else does anything."""
-    store = store_now()
-
-    def ask(*request: Any) -> Any:
-        nonlocal state
-        state, answer = store.apply(state, 9, request)
-        if isinstance(answer, Failed):
-            raise answer.error
-        return answer
-
-    run_of(name, clock, makes=True)(ask)
-    check_state(state)
-    return state
+    after, outcome = run_alone(run_of(name, clock, makes=True), store_now(), state)
+    assert not isinstance(outcome, Exception), outcome
+    check_state(after)
+    return after
 
 
 def explored(

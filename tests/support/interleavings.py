@@ -390,3 +390,20 @@ class _Event(NamedTuple):
         shown = " ".join(str(part)[:160] for part in self.request)
         failed = f" -> {self.answer.error}" if isinstance(self.answer, Failed) else ""
         return f"{self.actor}: {shown}{failed}{self.fault}"
+
+
+def run_alone(program: Any, store: Any, state: Any, actor: int = 9) -> tuple[Any, Any]:
+    """A program run to its end while nobody else does anything: the state, and its outcome."""
+
+    def ask(*request: Any) -> Any:
+        nonlocal state
+        state, answer = store.apply(state, actor, request)
+        if isinstance(answer, Failed):
+            raise answer.error
+        return answer
+
+    try:
+        outcome = program(ask)  # first, as it changes the state
+    except Exception as exc:
+        outcome = exc
+    return state, outcome

@@ -20,8 +20,8 @@ from support.export.simulated import (
     require_readable,
     runs_in_manifest,
 )
-from support.interleavings import ALL_FAULTS, CRASHED, DECLINED, Exploration
-from support.s3.model import Bucket, S3Model, run_alone
+from support.interleavings import ALL_FAULTS, CRASHED, DECLINED, Exploration, run_alone
+from support.s3.model import Bucket, S3Model
 
 
 @functools.cache

@@ -451,20 +451,3 @@ class Client:
         for found in self._pages("uploads", prefix):
             for key, upload_id in found:
                 yield ListedUpload(key, upload_id, _BEGINNING)
-
-
-def run_alone(program: Any, store: S3Model, state: Bucket, actor: int = 9) -> tuple[Bucket, Any]:
-    """A program run to its end while nobody else does anything: the bucket, and its outcome."""
-
-    def ask(*request: Any) -> Any:
-        nonlocal state
-        state, answer = store.apply(state, actor, request)
-        if isinstance(answer, Failed):
-            raise answer.error
-        return answer
-
-    try:
-        return_value = program(ask)
-    except Exception as exc:
-        return state, exc
-    return state, return_value

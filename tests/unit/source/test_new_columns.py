@@ -35,8 +35,8 @@ class Spark:
         self.statements.append(text)
 
 
-def pinned(*names: str) -> PinnedDefinition:
-    columns = tuple(Column(name, is_added=name != "id") for name in names)
+def pinned(*names: str, data_type: str = "string") -> PinnedDefinition:
+    columns = tuple(Column(name, data_type, is_added=name != "id") for name in names)
     return PinnedDefinition(names, columns, {"format": "csv"})
 
 
@@ -54,7 +54,7 @@ def test_columns_of_a_dead_run_are_dropped_but_those_that_a_commit_has_brought(m
     run, ledger = of(
         spark, {"5": {Phase.PLAN, Phase.COMMIT, Phase.VOID}, "6": {Phase.PLAN, Phase.COMMIT}}
     )
-    waiting = {"5": pinned("id", "y", "z", "w"), "6": pinned("id", "z")}
+    waiting = {"5": pinned("id", "y", "z", "w"), "6": pinned("id", "z", data_type="int")}
     settle(run, ledger, SourceTables(pinned("id"), ledger.relations, True, True, waiting))
     adopted, dropped, unset = spark.statements
     assert adopted.startswith("ALTER VIEW") and "'mzs3.adopted.6' = 'true'" in adopted

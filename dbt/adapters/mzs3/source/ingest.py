@@ -245,7 +245,7 @@ class Pass:
         if pin is None:
             return None
         try:
-            wider = wider_definition(self.run, pin.definition, error, rows.plan)
+            wider = wider_definition(self.run, pin.definition, error, rows)
         except Mzs3Error as exc:
             self.record_failure(rows, str(exc), error.s3_object)
             raise

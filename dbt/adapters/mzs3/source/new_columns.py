@@ -9,9 +9,7 @@ columns. If the run dies in between, the next one does that first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import ConfigError, ExecutorError, SourceError
@@ -22,8 +20,9 @@ from dbt.adapters.mzs3.ledger.epochs import latest
 from dbt.adapters.mzs3.ledger.events import Phase
 from dbt.adapters.mzs3.ledger.ledger import Ledger
 from dbt.adapters.mzs3.ledger.views import show_since
-from dbt.adapters.mzs3.source.executor.fetch import open_format
+from dbt.adapters.mzs3.source.executor.fetch import format_of
 from dbt.adapters.mzs3.source.executor.stored_object import S3Object, read_fields
+from dbt.adapters.mzs3.source.fetch import EpochRows
 from dbt.adapters.mzs3.source.purify import PinnedDefinition, require_free_names, widen
 from dbt.adapters.mzs3.source.run import SourceRun, void_unfinished
 from dbt.adapters.mzs3.source.tables import (
@@ -40,26 +39,24 @@ from dbt.adapters.mzs3.store.opened import open_store
 
 
 def wider_definition(
-    run: SourceRun, pinned: PinnedDefinition, error: ExecutorError, plan: DataFrame
+    run: SourceRun, pinned: PinnedDefinition, error: ExecutorError, rows: EpochRows
 ) -> PinnedDefinition | None:
     """The definition by which the object of the error can be read; None if it has no new names.
 
-    `plan` has the object. Raises an Mzs3Error if the names can't be columns.
+    `rows` could not be fetched by the pinned one. Raises an Mzs3Error if the names can't be
+    columns.
     """
     definition, uri = run.definition, error.s3_object
     if error.cause != HEADER or uri is None or not definition.reading.widens:
         return None
-    planned = plan.where(F.col("object") == uri).first()
+    planned = rows.plan.where(F.col("object") == uri).first()
     if planned is None:
         return None
     location = definition.location
     key = uri.removeprefix(location.uri_of(""))
     store = open_store(run.connection, location)
-    form = open_format(
-        definition.format, definition.dialect, definition.compression, definition.reading
-    )
     stored = S3Object(store, location, key, planned["etag"], planned["size"])
-    found = read_fields(form, stored, definition.name) or ()
+    found = read_fields(format_of(rows.spec), stored, definition.name) or ()
     try:
         wider = widen(definition, pinned, found)
     except ConfigError as exc:
@@ -68,13 +65,13 @@ def wider_definition(
         return None
     require_free_names(definition.name, wider)
     match, places = definition.reading.header_match, added_places(wider.fetched())
-    with suppress(HeaderProblem):
+    try:
         layout_of([one.name for one in found], wider.header or (), match, added=places)
-        added = wider.columns[len(pinned.columns) :]
-        text = ", ".join(f"{quote_identifier(one.name)} {one.data_type}" for one in added)
-        run.tell(("say", f"{definition.name}: new in object {uri}: {text}"))
-        return wider
-    return None  # it is another object, or the names are in another order
+    except HeaderProblem:  # it lacks names, or has them in another order
+        return None
+    added = _ddl(wider.columns[len(pinned.columns) :])
+    run.tell(("say", f"{definition.name}: new in object {uri}: {added}"))
+    return wider
 
 
 def write_widened(run: SourceRun, ledger: Ledger, epoch: str, wider: PinnedDefinition) -> None:
@@ -88,8 +85,7 @@ def add_columns(run: SourceRun, ledger: Ledger, wider: PinnedDefinition) -> None
     there = run.spark.table(rows).columns
     missing = [one for one in wider.columns if one.name not in there]
     if missing:
-        ddl = ", ".join(f"{quote_identifier(one.name)} {one.data_type}" for one in missing)
-        run.spark.sql(f"ALTER TABLE {rows} ADD COLUMNS ({ddl})")
+        run.spark.sql(f"ALTER TABLE {rows} ADD COLUMNS ({_ddl(missing)})")
 
 
 def adopt(run: SourceRun, ledger: Ledger, epoch: str, wider: PinnedDefinition) -> None:
@@ -121,10 +117,11 @@ def settle(run: SourceRun, ledger: Ledger, tables: SourceTables) -> None:
             adopt(run, ledger, epoch, wider)
             pinned = left.pop(epoch)
     assert pinned is not None
+    kept = {one.name for one in pinned.columns}
     for epoch, wider in left.items():
         ledger.require_lock()
         if ledger.relations.has_transactions:
-            _drop_columns(run, ledger, [one for one in wider.columns if one not in pinned.columns])
+            _drop_columns(run, ledger, [one for one in wider.columns if one.name not in kept])
         _unset(run, ledger, definition_properties(wider, f"{WIDENED_PROPERTY}{epoch}."))
 
 
@@ -144,6 +141,10 @@ def _set(run: SourceRun, ledger: Ledger, properties: dict[str, str]) -> None:
 def _unset(run: SourceRun, ledger: Ledger, names: Iterable[str]) -> None:
     listed = ", ".join(map(quote_literal, names))
     _alter(run, ledger, f"UNSET TBLPROPERTIES IF EXISTS ({listed})")
+
+
+def _ddl(columns: Sequence[Column]) -> str:
+    return ", ".join(f"{quote_identifier(one.name)} {one.data_type}" for one in columns)
 
 
 def _alter(run: SourceRun, ledger: Ledger, change: str) -> None:

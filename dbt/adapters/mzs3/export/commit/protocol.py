@@ -295,7 +295,8 @@ class Commit:
         return [*self._effects.abort(), may_be] if isinstance(exc, UnansweredError) else []
 
     def _find_claim(self, exc: BaseException) -> bool:
-        """Whether the claim was written; reads the intent if its PUT had no response."""
+        """Whether the claim was written. If its PUT had no response, aborts the uploads, and reads
+        the intent."""
         if self._version is None and not isinstance(exc, LocationError):
             self._effects.abort()  # first: a claim that arrives after this look finds no uploads
             found = read_intent(self._prefix)

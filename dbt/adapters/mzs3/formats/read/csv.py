@@ -186,8 +186,8 @@ class CsvDecoder(TextDecoder):
         if reading.fills and not self._dialect.bare_quotes:
             data = self._canonical.padded(data, layout.width)
         collects = ragged is not None or reading.fills or reading.cuts
-        count = len(layout.fields)
-        own, rescued = layout.present(types)[:count], layout.present(types)[count:]
+        present, count = layout.present(types), len(layout.fields)
+        own, rescued = present[:count], present[count:]
         columns: list[pa.Array] = parse(
             data, layout, own, self._canonical, ragged=rows if collects else None
         ).columns
