@@ -15,6 +15,7 @@ from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 from support.s3 import real_stores
 from support.s3.real_stores import STORE, running
+from support.spark.native import native_parameters
 from support.spark.table_formats import table_parameters
 
 # gRPC reckons its deadlines by the clock, which a test of dbt's stops.
@@ -140,6 +141,7 @@ def spark_parameters(tmp_path_factory):
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
         **table_parameters(home),
+        **native_parameters(),
         **(LIGHT if os.environ.get("MZS3_LIGHT_SPARK") else {}),
         **(INTERPRETED if os.environ.get("MZS3_INTERPRETED") else {}),
     }

@@ -17,8 +17,8 @@ from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.formats.write import FORMATS
-from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, Assumptions, unmeasured_batches
-from dbt.adapters.mzs3.rows.plan import in_parts
+from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, Assumptions, batches_for
+from dbt.adapters.mzs3.rows.plan import KEY_COLUMN, MAX_PARTS, in_parts, sorted_parts, with_keys
 from dbt.adapters.mzs3.spark.failure import executor_error
 
 pytestmark = pytest.mark.spark
@@ -51,9 +51,22 @@ def files(s3: Any, bucket: str, folder: str) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.parametrize("parts", [1, 2, 7, 64])
+def test_each_part_is_the_partition_of_its_number(spark: Any, parts: int) -> None:
+    numbered = spark.range(2 * parts).selectExpr(f"cast(pmod(id, {parts}) as int) as part", "id")
+    rows = sorted_parts(numbered, parts, ["-id"]).collect()
+    expected = [(part, row) for part in range(parts) for row in (part + parts, part)]
+    assert [tuple(row) for row in rows] == expected
+
+
+def test_spark_hashes_the_key_of_every_part_to_it(spark: Any) -> None:
+    keyed = with_keys(spark.range(MAX_PARTS).selectExpr("id as part", "id"))
+    assert keyed.where(f"hash({KEY_COLUMN}) <> id").count() == 0
+
+
 def test_narrow_rows_come_in_small_batches(spark: Any) -> None:
     rows = spark.range(5000).select(F.repeat(F.lit("x"), F.lit(1000)).alias("c0"))
-    with unmeasured_batches(spark):
+    with batches_for(spark, NARROW):
         found = sizes(in_parts(rows, 1, assumed=NARROW))
     assert found == [4096, 904]
 

@@ -217,13 +217,13 @@ class _Ids:
 def _upload(frame: Any, spec: WriteSpec, *_: Any, **__: Any) -> Uploads:
     """What the tasks of an export do: an upload for each file, which stays open."""
     if frame.files is not None:
-        return Uploads(list(frame.files), observed_rows=len(frame.files))
+        return Uploads(list(frame.files), counted_rows=len(frame.files))
     files = [
         _uploaded(frame.client, frame.run, spec, part, folder)
         for folder in frame.run.folders
         for part in range(frame.run.parts)
     ]
-    return Uploads(files, observed_rows=len(files))
+    return Uploads(files, counted_rows=len(files))
 
 
 def _uploaded(client: Any, run: Run, spec: WriteSpec, part: int, folder: str) -> PendingFile:

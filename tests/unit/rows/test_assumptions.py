@@ -8,6 +8,7 @@ from pyspark.sql import types as T
 from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, assumptions_for
 
 FLAT = T.StructType().add("a", "string")
+NESTED = T.StructType().add("a", T.ArrayType(T.LongType()))
 ALL = Assumptions(narrow_rows=True, distinct_hashes=True)
 
 
@@ -45,3 +46,10 @@ def test_what_a_row_refutes_is_taken_no_more() -> None:
     assert ALL.without("wide rows") == Assumptions(distinct_hashes=True)
     assert ALL.without("equal hashes") == Assumptions(narrow_rows=True)
     assert ALL.without("equal hashes").without("wide rows") == NO_ASSUMPTIONS
+
+
+def test_of_native_rows_workers_find_out_whether_they_are_narrow() -> None:
+    assumed = assumptions_for(FLAT, (), native=True)
+    assert assumed == Assumptions(distinct_hashes=True, native=True)
+    assert assumed.without("wide rows") == Assumptions(distinct_hashes=True)
+    assert assumptions_for(NESTED, (), native=True) == Assumptions(native=True)

@@ -7,10 +7,18 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
-from dbt.adapters.mzs3.rows.batches import unmeasured_batches
+from dbt.adapters.mzs3.rows.batches import (
+    NO_ASSUMPTIONS,
+    Assumptions,
+    batches_for,
+    sends_native_batches,
+)
 
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+NARROW = Assumptions(narrow_rows=True)
+SENDS = "spark.comet.exec.pyarrowUDF.enabled"
+COMET = {"spark.comet.version": "1.2.0", SENDS: "true"}
 
 
 class Conf:
@@ -49,19 +57,19 @@ def spark() -> Any:
 
 
 def test_batches_are_small_and_the_settings_come_back(spark: Any) -> None:
-    with unmeasured_batches(spark):
+    with batches_for(spark, NARROW):
         assert spark.conf.values == {ROWS: "4096", BYTES: "2147483647"}
     assert spark.conf.values == {ROWS: "10000"}
 
 
 def test_they_come_back_after_a_failure(spark: Any) -> None:
-    with pytest.raises(ValueError, match="oops"), unmeasured_batches(spark):
+    with pytest.raises(ValueError, match="oops"), batches_for(spark, NARROW):
         raise ValueError("oops")
     assert spark.conf.values == {ROWS: "10000"}
 
 
 def test_a_session_that_has_ended_does_not_hide_why(spark: Any) -> None:
-    with pytest.raises(ValueError, match="why"), unmeasured_batches(spark):
+    with pytest.raises(ValueError, match="why"), batches_for(spark, NARROW):
         spark.conf.ended = True
         raise ValueError("why")
 
@@ -69,12 +77,40 @@ def test_a_session_that_has_ended_does_not_hide_why(spark: Any) -> None:
 @pytest.mark.parametrize(("theirs", "ours"), [("500", "500"), ("0", "4096"), ("-1", "4096")])
 def test_a_lower_limit_of_the_users_stays(theirs: str, ours: str) -> None:
     spark: Any = Session(theirs)
-    with unmeasured_batches(spark):
+    with batches_for(spark, NARROW):
         assert spark.conf.values[ROWS] == ours
     assert spark.conf.values == {ROWS: theirs}
 
 
 def test_a_session_that_allows_no_change_is_left_alone() -> None:
     spark: Any = Session(modifiable=False)
-    with unmeasured_batches(spark):
+    with batches_for(spark, NARROW):
         assert spark.conf.values == {ROWS: "10000"}
+
+
+def test_without_an_assumption_nothing_is_set(spark: Any) -> None:
+    with batches_for(spark, NO_ASSUMPTIONS):
+        assert spark.conf.values == {ROWS: "10000"}
+
+
+def test_batches_of_comet_are_asked_for_only_if_rows_are_native(spark: Any) -> None:
+    spark.conf.values |= COMET
+    with batches_for(spark, Assumptions(native=True)):
+        assert spark.conf.values[SENDS] == "true"
+    with batches_for(spark, NO_ASSUMPTIONS):
+        assert spark.conf.values[SENDS] == "false"
+    assert spark.conf.values[SENDS] == "true"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{}, {SENDS: "true"}, {**COMET, SENDS: "false"}, {**COMET, "spark.comet.enabled": "false"}],
+)
+def test_a_session_without_comet_or_with_a_part_of_it_is_sparks(spark: Any, values: Any) -> None:
+    spark.conf.values |= values
+    assert not sends_native_batches(spark)
+
+
+def test_a_session_with_comet_sends_its_batches(spark: Any) -> None:
+    spark.conf.values |= COMET
+    assert sends_native_batches(spark)

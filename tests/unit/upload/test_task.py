@@ -114,18 +114,18 @@ def test_rows_that_are_sorted_by_their_hash_are_written_without_it(s3: FakeS3) -
 def test_different_rows_of_one_hash_leave_no_upload_and_a_row_that_says_so(s3: FakeS3) -> None:
     ties = spec(packed=(PackedColumn(0),), part_size=2)
     files, task = outcome(ties, hashed([1, 2, 2], ["a", "b", "c"]))
-    assert (files, task["tied"]) == ([], True)
+    assert (files, task["refuted"]) == ([], "equal hashes")
     many = [hashed([i], ["x" * 3000]) for i in range(6000)]  # more than is gathered
     settings = spec(packed=(PackedColumn(0),), part_size=1 << 20)
     files, task = outcome(settings, *many, hashed([5999], ["y"]))
-    assert (files, task["tied"]) == ([], True)
+    assert (files, task["refuted"]) == ([], "equal hashes")
     assert s3.aborted == s3.uploads.keys() != set()
 
 
 def test_a_task_tells_its_stage_with_files_and_without(s3: FakeS3) -> None:
     for batches in ([], [batch([0], ["a"])], [batch([0, 1], ["a", "b"])]):
         _, task = outcome(spec(), *batches)
-        assert task == {"stage": 7, "tied": False}
+        assert task == {"stage": 7, "refuted": None}
 
 
 def test_parts_become_files_in_order_and_stay_open(s3: FakeS3) -> None:

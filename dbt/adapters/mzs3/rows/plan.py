@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -18,6 +19,20 @@ from dbt.adapters.mzs3.types.table import type_named
 MAX_PARTS = 10_000
 _FIRST = "_mz_first"
 _SPREAD = "_mz_spread"
+
+# Spark's hash of an `int` is Murmur3 with the seed 42, whose steps can be undone one by one. Each
+# is a column of its own, as its value is used more than once: a number of 32 bits without a sign,
+# in a bigint. Factors are below 2 ** 31, so that no product overflows.
+KEY_COLUMN = "_mz_key"
+_LOW = f"{2**32 - 1}L"
+_UNHASHED = (
+    f"({{0}} * 2127672349L) & {_LOW}",
+    f"(({{0}} ^ shiftright({{0}}, 13) ^ shiftright({{0}}, 26)) * -1513385405L) & {_LOW}",
+    f"((({{0}} ^ shiftright({{0}}, 16) ^ 4L) - 3864292196L) * -858993459L) & {_LOW}",
+    f"(((shiftright({{0}}, 13) | shiftleft({{0}} & 8191L, 19)) ^ 42L) * 1458385051L) & {_LOW}",
+    "cast(shiftright(shiftleft((shiftright({0}, 15) | shiftleft({0} & 32767L, 17))"
+    " * -555664463L, 32), 32) as int)",
+)
 
 
 def in_parts(
@@ -37,7 +52,7 @@ def in_parts(
     one file, and a large one is written in parallel.
 
     Assumptions make this faster. If rows are assumed to be narrow, a wide row fails the job before
-    the shuffle. If hashes are assumed to be distinct, rows are sorted only by hash. The hash is
+    the shuffle (unless workers look for it, as rows are native). If hashes are assumed to be distinct, rows are sorted only by hash. The hash is
     then the second column, so that workers can check this; `packed_columns` follow.
     """
     schema = rows.schema
@@ -48,17 +63,35 @@ def in_parts(
     if folder:
         hashed = _spread(hashed, folder, parts)
         part = f"pmod({_FIRST} + pmod({HASH_COLUMN}, {_SPREAD}), {parts})"
-    part = f"cast({part} as int)"
     if assumed.narrow_rows:
         part = only_if_narrow(part, schema)
     sent = packed_columns(schema)[0] if assumed.distinct_hashes else names
     numbered = hashed.selectExpr(f"{part} as {PART_COLUMN}", HASH_COLUMN, *sent)
-    # Each partition is one part, so the part need not be a sort key.
-    placed = numbered.repartitionById(parts, F.col(PART_COLUMN))
     if assumed.distinct_hashes:
-        return placed.sortWithinPartitions(HASH_COLUMN)  # in linear time, by one integer
-    keys = map(F.expr, order_keys(schema))
-    return placed.sortWithinPartitions(*folder, HASH_COLUMN, *keys).select(PART_COLUMN, *names)
+        return sorted_parts(numbered, parts, [HASH_COLUMN])  # in linear time, by one integer
+    keys = [*folder, HASH_COLUMN, *order_keys(schema)]
+    return sorted_parts(numbered, parts, keys).drop(HASH_COLUMN)
+
+
+def sorted_parts(numbered: DataFrame, parts: int, keys: Sequence[str]) -> DataFrame:
+    """Rows whose first column is the number of their part: in the partition of this number, of
+    `parts`, and sorted there by the `keys`, which are SQL."""
+    part, *columns = numbered.columns
+    placed = with_keys(numbered).repartition(parts, KEY_COLUMN)
+    ordered = placed.sortWithinPartitions(*map(F.expr, keys))
+    return ordered.selectExpr(f"spark_partition_id() as {part}", *columns)
+
+
+def with_keys(numbered: DataFrame) -> DataFrame:
+    """The rows with a key in place of their part, the first column: its hash in Spark is the part.
+
+    With it, `repartition` does what `repartitionById` does, which native engines do not know.
+    """
+    part, *columns = numbered.columns
+    steps = [_UNHASHED[0].format(part), *(step.format(KEY_COLUMN) for step in _UNHASHED[1:])]
+    return reduce(
+        lambda rows, step: rows.selectExpr(f"{step} as {KEY_COLUMN}", *columns), steps, numbered
+    )
 
 
 def row_hash(schema: T.StructType) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark import StatusTracker
 
 # While this cache is on, a server logs the cached plans, with Python functions, at DEBUG.
@@ -114,6 +115,30 @@ def rows_written(command: DataFrame) -> int | None:
         return int(counter.get().value()) if counter.isDefined() else None
     except JavaError:
         return None  # not a command, or one that writes no files
+
+
+def rows_shuffled(frame: DataFrame) -> int:
+    """How many rows the tasks that made the frame's result have read from the last shuffle, each
+    task counted once; 0 if there was none. Only for Spark in this process, after an action."""
+    for operator in _operators(frame._jdf.queryExecution().executedPlan()):
+        metric = operator.metrics().get("recordsRead")
+        if metric.isDefined():
+            return int(metric.get().value())
+    return 0
+
+
+def _operators(plan: JavaObject) -> Iterator[JavaObject]:
+    """The operators of a plan in this process, each before those that it reads from."""
+    kind = plan.getClass().getSimpleName()
+    if kind == "AdaptiveSparkPlanExec":
+        yield from _operators(plan.executedPlan())
+    elif kind.endswith("QueryStageExec"):
+        yield from _operators(plan.plan())
+    else:
+        yield plan
+        children = plan.children()
+        for place in range(children.size()):
+            yield from _operators(children.apply(place))
 
 
 def default_parallelism(session: SparkSession) -> int:

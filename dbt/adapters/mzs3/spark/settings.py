@@ -115,11 +115,11 @@ def with_defaults(parameters: Mapping[str, str]) -> dict[str, str]:
 def try_set(conf: RuntimeConfig, key: str, value: str) -> bool:
     """Changes the setting if the session allows that. Returns whether it did.
 
-    `isModifiable` is also false for settings that Spark does not declare, such as a catalog's; a
-    session accepts these nevertheless.
+    `isModifiable` is also false for settings that Spark does not declare, such as a catalog's and
+    Comet's; a session accepts these nevertheless.
     """
     is_modifiable = conf.isModifiable(key)
-    if not is_modifiable and not key.startswith("spark.sql."):
+    if not is_modifiable and not key.startswith(("spark.sql.", "spark.comet.")):
         return False
     try:
         conf.set(key, value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from pyspark import TaskContext
@@ -14,11 +13,14 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.mzs3.errors import CopyError, SparkJobError
 from dbt.adapters.mzs3.rows.batches import (
+    MAX_BYTES,
     WIDE_ROW,
     Assumptions,
     RestartReason,
     assumptions_for,
-    unmeasured_batches,
+    batches_for,
+    sends_native_batches,
+    spark_shuffle,
 )
 from dbt.adapters.mzs3.rows.columns import canonical_columns
 from dbt.adapters.mzs3.rows.packing import packed_columns
@@ -65,26 +67,27 @@ COMPUTED_TWICE = (
 class Uploads:
     """The open uploads of all files. If there is a `restart_reason`, they can't be used.
 
-    `files` is empty if the job failed, even if its tasks have left uploads open. `observed_rows`
-    is the number of rows that Spark observed on their way to the workers.
+    `files` is empty if the job failed, even if its tasks have left uploads open. `counted_rows` is
+    the number of rows that Spark counted on their way to the workers.
     """
 
     files: list[PendingFile]
     restart_reason: RestartReason | None = None
-    observed_rows: int = 0
+    counted_rows: int = 0
 
     def check(self) -> None:
         """Raises CopyError if rows may be missing or duplicated."""
         if self.restart_reason is not None:
             raise CopyError(COMPUTED_TWICE)
-        check_count(sum(file.rows for file in self.files), self.observed_rows)
+        check_count(sum(file.rows for file in self.files), self.counted_rows)
 
 
 class PlannedRows:
     """A query's rows, divided into parts and ordered. The query has not run yet.
 
     `rows` is the result of `canonical_columns`, `ordered` that of `in_parts`; `row_count` observes
-    the number of rows. `partition_by` has the indexes of the columns that name folders.
+    the number of rows, but for those that are native: Comet can't observe them, and has a count of
+    its own. `partition_by` has the indexes of the columns that name folders.
     """
 
     def __init__(
@@ -92,9 +95,10 @@ class PlannedRows:
     ) -> None:
         self.rows, self.assumed = rows, assumed
         self._parts, self._partition_by = parts, partition_by
-        self.row_count = Observation()
-        ordered = in_parts(rows, parts, partition_by, assumed)
-        self.ordered = ordered.observe(self.row_count, F.expr("count(1) AS rows"))
+        self.ordered = in_parts(rows, parts, partition_by, assumed)
+        self.row_count = None if assumed.native else Observation()
+        if self.row_count is not None:
+            self.ordered = self.ordered.observe(self.row_count, F.expr("count(1) AS rows"))
 
     def again(self, reason: RestartReason) -> PlannedRows:
         """The same rows, planned without the assumption that `reason` refutes."""
@@ -105,7 +109,9 @@ class PlannedRows:
 def plan_rows(frame: DataFrame, parts: int, partition_by: tuple[int, ...] = ()) -> PlannedRows:
     """Plans the frame's rows, without running the query; raises what Spark raises."""
     rows = canonical_columns(frame)
-    return PlannedRows(rows, parts, partition_by, assumptions_for(rows.schema, partition_by))
+    native = sends_native_batches(rows.sparkSession)
+    assumed = assumptions_for(rows.schema, partition_by, native=native)
+    return PlannedRows(rows, parts, partition_by, assumed)
 
 
 def upload_parts(
@@ -143,17 +149,19 @@ def upload_parts(
 def _attempt(planned: PlannedRows, spec: WriteSpec) -> Uploads:
     assumed, spark = planned.assumed, planned.rows.sparkSession
     packed = packed_columns(planned.rows.schema)[1] if assumed.distinct_hashes else ()
+    limit = MAX_BYTES if assumed.native else None
+    spec = replace(spec, packed=packed, max_batch_bytes=limit)
     try:
-        with unmeasured_batches(spark) if assumed.narrow_rows else nullcontext():
-            found = run_upload_job(planned.ordered, replace(spec, packed=packed))
+        with batches_for(spark, assumed):
+            found = run_upload_job(planned.ordered, spec)
     except SPARK_FAILURES as exc:
         error = executor_error(exc)
         if assumed.narrow_rows and error is not None and error.cause == WIDE_ROW:
             return Uploads([], "wide rows")
         raise
-    if found.restart_reason is not None:
+    if found.restart_reason is not None or planned.row_count is None:
         return found
-    return replace(found, observed_rows=int(observed(planned.row_count)["rows"]))
+    return replace(found, counted_rows=int(observed(planned.row_count)["rows"]))
 
 
 def check_count(written: int, counted: int) -> None:
@@ -173,9 +181,10 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
     spark = parts.sparkSession
     # TaskContext is an argument, as shipped code does not import pyspark.
     write = shipped(write_parts, spec, TaskContext.get)
+    written = parts.mapInArrow(write, REPORT_DDL)
     try:
-        with settings(spark, _COMPARED):
-            reports = [json.loads(row[0]) for row in parts.mapInArrow(write, REPORT_DDL).collect()]
+        with settings(spark, {**_COMPARED, **spark_shuffle(spark)}):
+            reports = [json.loads(row[0]) for row in written.collect()]
     except SPARK_FAILURES as exc:
         if has_computed_other_rows(exc):
             return Uploads([], "rows computed anew")
@@ -185,11 +194,12 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
         raise
     tasks = [report for report in reports if "stage" in report]
     files = [PendingFile.from_dict(report) for report in reports if "stage" not in report]
-    if any(task["tied"] for task in tasks):
-        return Uploads(files, "equal hashes")
+    if refuted := next((task["refuted"] for task in tasks if task["refuted"]), None):
+        return Uploads(files, refuted)
     if not wrote_in_one_attempt(spark, {task["stage"] for task in tasks}, len(tasks)):
         return Uploads(files, "rows computed anew")
-    return Uploads(files)
+    is_native = spec.max_batch_bytes is not None
+    return Uploads(files, counted_rows=engine.rows_shuffled(written) if is_native else 0)
 
 
 def has_computed_other_rows(failure: Exception) -> bool:

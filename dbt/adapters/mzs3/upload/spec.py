@@ -25,7 +25,8 @@ class WriteSpec:
 
     `columns` are the query's, `partition_by` the indexes of those that name folders. Files are
     numbered from `first_number`; `single_file` is the name of the only file. With `packed`, the
-    input has a hash, by which it is sorted, and packed columns. `reusable` has the uploads that
+    input has a hash, by which it is sorted, and packed columns. A batch of the input has at most
+    `max_batch_bytes`, if workers have to check that. `reusable` has the uploads that
     interrupted runs left open, by key, those with most parts first. A `resumable` run leaves
     uploads that can be reused. With `dry`, nothing is uploaded, but reports are made.
     """
@@ -41,6 +42,7 @@ class WriteSpec:
     first_number: int = 1
     single_file: str | None = None
     packed: tuple[PackedColumn, ...] = ()
+    max_batch_bytes: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
     resumable: bool = False

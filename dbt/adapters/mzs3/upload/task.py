@@ -34,26 +34,26 @@ def write_parts(spec: WriteSpec, context: Callable[[], Any]) -> Callable[[Batche
 
     The first input column is the part; with `spec.packed`, the second is the hash, and the others
     are packed; else the others are the query's. Rows of a part, and of a folder in it, are
-    adjacent and in their final order. Uploads stay open. All are aborted if the task fails or is
-    `tied`: different rows have the same hash. `context` is `TaskContext.get`.
+    adjacent and in their final order. Uploads stay open. All are aborted if the task fails, or if
+    its rows refute an assumption about them. `context` is `TaskContext.get`.
 
     `PendingFile.from_dict` parses the report of a file, which is yielded once all of it is in S3.
-    The last report is the task's: its `stage`, and whether it is `tied`.
+    The last report is the task's: its `stage`, and what its rows have `refuted`, if anything.
     """
 
     def copy_rows(batches: Batches) -> Batches:
-        rows = coalesce_batches(batches)
-        tied = False
+        rows = coalesce_batches(_limited(batches, spec.max_batch_bytes))
+        refuted = None
         if spec.packed:
             rows = (unpacked(batch, spec.packed, 1) for batch in drop_checked_hash(rows))
         all_runs = (run for batch in rows for run in runs(batch, spec.partition_by))
         try:
             with contextlib.closing(_write_runs(spec, all_runs)) as reports:
                 yield from map(_report, reports)
-        except TiedRowsError:
-            tied = True  # after a failure, Spark would retry with the same rows
+        except RefutedError as error:
+            refuted = str(error)  # after a failure, Spark would retry with the same rows
         task = context()
-        yield _report({"stage": task and task.stageId(), "tied": tied})
+        yield _report({"stage": task and task.stageId(), "refuted": refuted})
 
     return copy_rows
 
@@ -165,8 +165,8 @@ class _NumberedFile:
     rows: int = 0
 
 
-class TiedRowsError(Exception):
-    """Different rows have the same hash."""
+class RefutedError(Exception):
+    """What an export has assumed is wrong: its rows have `equal hashes`, or are `wide rows`."""
 
 
 _HASH = 1  # the index of its column, after that of the part
@@ -175,7 +175,7 @@ _HASH = 1  # the index of its column, after that of the part
 def drop_checked_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Removes the hash, the second column, from batches that are sorted by it.
 
-    Raises TiedRowsError if rows with the same hash differ, except in the bits of a NaN. Columns
+    Raises RefutedError if rows with the same hash differ, except in the bits of a NaN. Columns
     must not be nested. Needs memory for two copies of the rows that share a hash.
     """
     last_row: pa.RecordBatch | None = None
@@ -194,12 +194,20 @@ def drop_checked_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _require_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> None:
-    """Raises TiedRowsError if rows of `left` and `right` have equal hashes, but differ."""
+    """Raises RefutedError if rows of `left` and `right` have equal hashes, but differ."""
     if not left.column(_HASH).equals(right.column(_HASH)):
         return
     for column, other_column in zip(left.columns, right.columns, strict=True):
         if not float_bits(column).equals(float_bits(other_column)):
-            raise TiedRowsError
+            raise RefutedError("equal hashes")
+
+
+def _limited(batches: Batches, max_bytes: int | None) -> Batches:
+    """The batches. Raises RefutedError if one is larger than `max_bytes`, unless that is None."""
+    for batch in batches:
+        if max_bytes is not None and batch.nbytes > max_bytes:
+            raise RefutedError("wide rows")
+        yield batch
 
 
 _GATHERED_ROWS = 16_384

@@ -1,0 +1,31 @@
+"""Sessions with Comet, for `make test-native`, which sets MZS3_NATIVE; and what it ran of a plan."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+IS_NATIVE = os.environ.get("MZS3_NATIVE") == "1"
+COMET = "1.2.0"
+COMET_JAR = f"org.apache.datafusion:comet-spark-spark4.1_2.13:{COMET}"
+
+native = pytest.mark.skipif(not IS_NATIVE, reason="needs MZS3_NATIVE=1")
+
+
+def native_parameters() -> dict[str, str]:
+    """Spark's parameters for Comet; none without MZS3_NATIVE."""
+    if not IS_NATIVE:
+        return {}
+    return {
+        "spark.jars.packages": COMET_JAR,
+        "spark.plugins": "org.apache.spark.CometPlugin",
+        "spark.shuffle.manager": (
+            "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager"
+        ),
+        "spark.comet.exec.pyarrowUDF.enabled": "true",
+        "spark.comet.scan.unsignedSmallIntSafetyCheck": "false",
+        "spark.comet.exec.localTableScan.enabled": "true",
+        "spark.memory.offHeap.enabled": "true",
+        "spark.memory.offHeap.size": "2g",
+    }
