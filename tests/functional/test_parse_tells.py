@@ -103,6 +103,7 @@ def test_a_run_is_warned_before_spark_starts(dbt: Callable[..., tuple[int, str]]
     assert said.index("could not start its Java process") > max(map(said.index, TOLD))
 
 
+@pytest.mark.light
 def test_a_build_of_sources_is_told_what_ingests_them(dbt: Callable[..., tuple[int, str]]) -> None:
     code, said = dbt("build", "--resource-type", "source")
     assert code == 2

@@ -30,6 +30,7 @@ def test_the_python_of_workers_has_no_dbt() -> None:
     assert done.stdout.strip() == str(["dbt", "pandas", "pyspark"])
 
 
+@pytest.mark.light
 def test_a_standalone_cluster_exports_ingests_and_writes_a_shard(
     on_cluster: Callable[..., Project],
 ) -> None:

@@ -81,6 +81,7 @@ def test_an_export_that_is_submitted_has_the_bytes_of_one_in_a_session(
     assert names == ["mzs3.copy.started", "mzs3.copy.committed"]
 
 
+@pytest.mark.light
 def test_a_submitted_export_that_is_cancelled_leaves_nothing(
     plan: SubmitPlan, faulty: FaultyS3, bucket: str, s3: Any
 ) -> None:

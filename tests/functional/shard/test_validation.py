@@ -65,6 +65,7 @@ def spoil(s3: Any, location: str, batch: int) -> None:
     store.write(before, replace(before.state, batches=tuple(batches)))
 
 
+@pytest.mark.light
 def test_what_was_compared_and_what_differs_is_kept_for_each_batch(
     spark: Any,
     s3: Any,

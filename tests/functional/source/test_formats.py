@@ -74,6 +74,7 @@ def test_parquet_with_aliases_in_any_order_and_objects_that_do_not_fit(lake):
     assert states["5.parquet"] == ("fetched", 0, None)
 
 
+@pytest.mark.light
 def test_a_declared_name_is_the_key_or_the_field_of_that_name(lake):
     lake.external = {"format": "jsonl"}
     lake.columns = [{"name": "gross", "data_type": "bigint"}, {"name": "net"}]

@@ -42,6 +42,7 @@ def turned(number: int) -> str:
     return f'"two ""lines"",\n of {number}",{number}\n'
 
 
+@pytest.mark.light
 def test_large_and_small_objects_together(lake: Any, cut: list[int]) -> None:
     lake.external = {"header_match": "reorder"}
     lake.columns = [{"name": "id", "data_type": "bigint"}, {"name": "note"}]

@@ -122,6 +122,7 @@ def test_an_object_in_error_keeps_its_message_and_so_do_the_others(post, lake):
     assert post.left == (0, 0)
 
 
+@pytest.mark.light
 def test_a_cancelled_run_gives_its_messages_back(post, lake):
     lake.put("1.csv", "id\n1\n")
     cancelled = threading.Event()
