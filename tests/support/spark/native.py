@@ -1,4 +1,4 @@
-"""Sessions with Comet, for `make test-native`, which sets MZS3_NATIVE; and what it ran of a plan."""
+"""Sessions with Comet, for `make test-native`, which sets MZS3_NATIVE."""
 
 from __future__ import annotations
 

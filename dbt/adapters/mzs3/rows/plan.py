@@ -52,7 +52,7 @@ def in_parts(
     one file, and a large one is written in parallel.
 
     Assumptions make this faster. If rows are assumed to be narrow, a wide row fails the job before
-    the shuffle (unless workers look for it, as rows are native). If hashes are assumed to be distinct, rows are sorted only by hash. The hash is
+    the shuffle. If hashes are assumed to be distinct, rows are sorted only by hash. The hash is
     then the second column, so that workers can check this; `packed_columns` follow.
     """
     schema = rows.schema
