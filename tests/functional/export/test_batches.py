@@ -12,13 +12,15 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from support.spark.equal_hashes import partner
+from support.spark.native import not_native
 
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.formats.write import FORMATS
+from dbt.adapters.mzs3.formats.write.format import PART_COLUMN
 from dbt.adapters.mzs3.rows.batches import WIDE_ROW, WIDEST, Assumptions, batches_for
-from dbt.adapters.mzs3.rows.plan import KEY_COLUMN, MAX_PARTS, in_parts, sorted_parts, with_keys
+from dbt.adapters.mzs3.rows.plan import MAX_PARTS, in_parts, sorted_parts, with_keys
 from dbt.adapters.mzs3.spark.failure import executor_error
 
 pytestmark = pytest.mark.spark
@@ -53,15 +55,15 @@ def files(s3: Any, bucket: str, folder: str) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("parts", [1, 2, 7, 64])
 def test_each_part_is_the_partition_of_its_number(spark: Any, parts: int) -> None:
-    numbered = spark.range(2 * parts).selectExpr(f"cast(pmod(id, {parts}) as int) as part", "id")
+    numbered = spark.range(2 * parts).selectExpr(f"pmod(id, {parts}) as {PART_COLUMN}", "id")
     rows = sorted_parts(numbered, parts, ["-id"]).collect()
     expected = [(part, row) for part in range(parts) for row in (part + parts, part)]
     assert [tuple(row) for row in rows] == expected
 
 
 def test_spark_hashes_the_key_of_every_part_to_it(spark: Any) -> None:
-    keyed = with_keys(spark.range(MAX_PARTS).selectExpr("id as part", "id"))
-    assert keyed.where(f"hash({KEY_COLUMN}) <> id").count() == 0
+    keyed = with_keys(spark.range(MAX_PARTS).selectExpr(f"id as {PART_COLUMN}", "id"))
+    assert keyed.where(f"hash({PART_COLUMN}) <> id").count() == 0
 
 
 def test_narrow_rows_come_in_small_batches(spark: Any) -> None:
@@ -117,6 +119,7 @@ def test_wide_rows_are_exported_as_any(
     assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
 
 
+@not_native
 def test_it_is_told_that_an_export_begins_again(copy: Copy, bucket: str) -> None:
     told: list[CopyEvent] = []
     copy(WIDE, f"s3://{bucket}/wide", context=RunContext(tell=told.append))

@@ -10,6 +10,7 @@ IS_NATIVE = os.environ.get("MZS3_NATIVE") == "1"
 COMET = "1.2.0"
 COMET_JAR = f"org.apache.datafusion:comet-spark-spark4.1_2.13:{COMET}"
 
+not_native = pytest.mark.skipif(IS_NATIVE, reason="is of Spark's rows")
 native = pytest.mark.skipif(not IS_NATIVE, reason="needs MZS3_NATIVE=1")
 
 

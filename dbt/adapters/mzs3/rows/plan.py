@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -23,7 +22,6 @@ _SPREAD = "_mz_spread"
 # Spark's hash of an `int` is Murmur3 with the seed 42, whose steps can be undone one by one. Each
 # is a column of its own, as its value is used more than once: a number of 32 bits without a sign,
 # in a bigint. Factors are below 2 ** 31, so that no product overflows.
-KEY_COLUMN = "_mz_key"
 _LOW = f"{2**32 - 1}L"
 _UNHASHED = (
     f"({{0}} * 2127672349L) & {_LOW}",
@@ -74,24 +72,21 @@ def in_parts(
 
 
 def sorted_parts(numbered: DataFrame, parts: int, keys: Sequence[str]) -> DataFrame:
-    """Rows whose first column is the number of their part: in the partition of this number, of
-    `parts`, and sorted there by the `keys`, which are SQL."""
-    part, *columns = numbered.columns
-    placed = with_keys(numbered).repartition(parts, KEY_COLUMN)
+    """Rows whose column PART_COLUMN is the number of their part: in the partition of this number,
+    of `parts`, and sorted there by the `keys`, which are SQL."""
+    placed = with_keys(numbered).repartition(parts, PART_COLUMN)
     ordered = placed.sortWithinPartitions(*map(F.expr, keys))
-    return ordered.selectExpr(f"spark_partition_id() as {part}", *columns)
+    return ordered.withColumn(PART_COLUMN, F.spark_partition_id())
 
 
 def with_keys(numbered: DataFrame) -> DataFrame:
-    """The rows with a key in place of their part, the first column: its hash in Spark is the part.
+    """The rows, with a key in place of the number of their part, which is Spark's hash of the key.
 
-    With it, `repartition` does what `repartitionById` does, which native engines do not know.
+    With keys, `repartition` does what `repartitionById` does, which native engines do not know.
     """
-    part, *columns = numbered.columns
-    steps = [_UNHASHED[0].format(part), *(step.format(KEY_COLUMN) for step in _UNHASHED[1:])]
-    return reduce(
-        lambda rows, step: rows.selectExpr(f"{step} as {KEY_COLUMN}", *columns), steps, numbered
-    )
+    for step in _UNHASHED:
+        numbered = numbered.withColumn(PART_COLUMN, F.expr(step.format(PART_COLUMN)))
+    return numbered
 
 
 def row_hash(schema: T.StructType) -> str:

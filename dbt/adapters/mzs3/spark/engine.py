@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +18,6 @@ from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.spark.tables import arrow_frame
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
     from pyspark import StatusTracker
 
 # While this cache is on, a server logs the cached plans, with Python functions, at DEBUG.
@@ -127,7 +126,7 @@ def rows_shuffled(frame: DataFrame) -> int:
     return 0
 
 
-def _operators(plan: JavaObject) -> Iterator[JavaObject]:
+def _operators(plan: Any) -> Iterator[Any]:
     """The operators of a plan in this process, each before those that it reads from."""
     kind = plan.getClass().getSimpleName()
     if kind == "AdaptiveSparkPlanExec":
