@@ -324,4 +324,4 @@ def test_a_query_is_planned_by_few_calls_into_the_jvm(
 
     monkeypatch.setattr(GatewayClient, "send_command", counted)
     plan_rows(frame, 2)
-    assert len(calls) < 12 * len(frame.columns)
+    assert len(calls) < 16 * len(frame.columns)
