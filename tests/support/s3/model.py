@@ -421,11 +421,15 @@ class Client:
     def tag(self, key: str, tags: Mapping[str, str]) -> None:
         raise NotImplementedError
 
-    def open_upload(self, key: str, properties: Mapping[str, str]) -> NewUpload:
+    def open_upload(
+        self, key: str, properties: Mapping[str, str], *, with_sha256: bool = False
+    ) -> NewUpload:
         kept = tuple(sorted((name, str(value)) for name, value in properties.items()))
         return NewUpload(self._ask("open", key, kept), is_sole_upload=False)
 
-    def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
+    def put_part(
+        self, key: str, upload_id: str, number: int, body: bytes, *, with_sha256: bool = False
+    ) -> str:
         return str(self._ask("part", key, upload_id, number, bytes(body)))
 
     def complete(

@@ -24,6 +24,7 @@ _ENVIRONMENT = {
     "MINIO_ROOT_PASSWORD": SECRET_ACCESS_KEY,
     "MINIO_BROWSER": "off",
     "MINIO_CI_CD": "1",  # it takes a folder that is on the disk of the system
+    "MINIO_KMS_SECRET_KEY": "exports:" + "A" * 43 + "=",  # else it has no aws:kms
     "ROOT_ACCESS_KEY": ACCESS_KEY_ID,
     "ROOT_SECRET_KEY": SECRET_ACCESS_KEY,
 }

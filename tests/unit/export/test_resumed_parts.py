@@ -5,6 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from support.export.committing import export_of, prepared
+from support.s3.memory import MemoryS3
+
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.monitor import (
     ResumedParts,
@@ -12,8 +16,11 @@ from dbt.adapters.mzs3.export.monitor import (
     RunMonitor,
     count_resumed_parts,
 )
+from dbt.adapters.mzs3.export.options import CopyOptions, OnExisting
 from dbt.adapters.mzs3.upload.pending import PendingFile
 from dbt.adapters.mzs3.upload.spec import OpenUpload
+
+MD5_OF_ZERO = "93b885adfe0da089cdf634904fd59f71"  # of one byte
 
 
 def file(key: str, upload_id: str, *etags: str) -> PendingFile:
@@ -48,3 +55,16 @@ def test_how_it_is_told() -> None:
         "a.b: resume: 2 of 6 upload parts, 2 kB, taken over from an earlier run",
         "a.b: resume: the export in s3://b/p/ is whole, and the same; nothing is sent",
     ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "etag", "asked"),
+    [("resume", "kms", True), ("resume", MD5_OF_ZERO, False), ("overwrite", "kms", False)],
+)
+def test_parts_have_a_sha256_where_a_run_to_resume_could_not_be_compared_without(
+    mode: OnExisting, etag: str, asked: bool
+) -> None:
+    s3 = MemoryS3()
+    s3.upload_part = lambda **_: {"ETag": f'"{etag}"'}  # type: ignore[method-assign]
+    export = export_of("b", "x/", CopyOptions("s3://b/x/", on_existing=mode))
+    assert export.write_spec(prepared(s3, mode)).with_sha256 is asked

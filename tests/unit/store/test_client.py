@@ -189,6 +189,34 @@ def test_who_pays_is_said_and_signed_in_each_request(pays: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("scheme", "checksum", "signed"),
+    [
+        ("https", {"ChecksumSHA256": "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="}, False),
+        ("https", {}, True),
+        ("http", {"ChecksumSHA256": "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="}, True),
+    ],
+)
+def test_a_part_whose_sha256_is_sent_over_tls_is_hashed_for_it_alone(
+    scheme: str, checksum: dict[str, str], signed: bool
+) -> None:
+    client = s3_client(AwsConnection(endpoint=f"{scheme}://127.0.0.1:1", **KEYS))
+    sent: dict[str, str] = {}
+
+    def stop(request: Any, **_: Any) -> None:
+        sent.update((name.lower(), str(value)) for name, value in request.headers.items())
+        raise RuntimeError
+
+    client.meta.events.register("before-send.s3", stop)
+    with pytest.raises(RuntimeError):
+        client.upload_part(
+            Bucket="b", Key="k", UploadId="u", PartNumber=1, Body=b"abc", **checksum
+        )
+    assert ("UNSIGNED-PAYLOAD" in sent["x-amz-content-sha256"]) is not signed
+    assert ("x-amz-checksum-sha256" in sent["authorization"]) is bool(checksum)
+    assert "x-amz-trailer" not in sent
+
+
+@pytest.mark.parametrize(
     "endpoint",
     ["http://me:hush@127.0.0.1:1", "me:hush@127.0.0.1:1", "http://127.0.0.1:1/?token=hush"],
 )

@@ -22,7 +22,8 @@ OBJECT = (
     "<Contents><Key>{}</Key><ETag>e</ETag><Size>1</Size><LastModified>{}</LastModified></Contents>"
 )
 UPLOAD = "<Upload><Key>{}</Key><UploadId>{}</UploadId><Initiated>{}</Initiated></Upload>"
-PART = "<Part><PartNumber>{}</PartNumber><ETag>e</ETag><Size>5</Size></Part>"
+PART = "<Part><PartNumber>{}</PartNumber><ETag>e</ETag><Size>5</Size>{}</Part>"
+SHA256 = "<ChecksumSHA256>s=</ChecksumSHA256>"
 
 
 def answer(asked: Asked) -> Answer:
@@ -39,7 +40,9 @@ def answer(asked: Asked) -> Answer:
     if "uploadId" in query:
         is_last = query.get("part-number-marker") == "1"
         more = "<NextPartNumberMarker>1</NextPartNumberMarker>"
-        return 200, page("ListPartsResult", PART.format(2 if is_last else 1), more, is_last)
+        return 200, page(
+            "ListPartsResult", PART.format(*(2, SHA256) if is_last else (1, "")), more, is_last
+        )
     is_last = query.get("continuation-token") == "t"
     entry = OBJECT.format("x/b" if is_last else "x/a", TIME)
     more = "<NextContinuationToken>t</NextContinuationToken>"
@@ -67,7 +70,7 @@ def test_open_uploads(prefix: Prefix) -> None:
 
 
 def test_parts_of_an_upload(prefix: Prefix) -> None:
-    assert prefix.store.parts("x/a", "one") == {1: ("e", 5), 2: ("e", 5)}
+    assert prefix.store.parts("x/a", "one") == {1: ("e", 5), 2: ("e sha256=s=", 5)}
 
 
 def test_an_upload_of_the_second_page_is_found_by_who_cleans_up(prefix: Prefix) -> None:

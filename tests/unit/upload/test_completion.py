@@ -382,3 +382,8 @@ def test_a_file_of_somebody_else_stays_where_a_run_died_before_it_had_cleaned_up
     assert recover(prefix(s3), has_conditional_deletes=True).finished is None
     assert s3.objects[KEY] == b"#" * 10
     assert not s3.uploads
+
+
+def test_the_sha256_of_parts_is_no_part_of_their_etags() -> None:
+    etags = MemoryS3().opened(KEY).etags
+    assert multipart_etag([f"{etag} sha256=s=" for etag in etags]) == FORMULA is not None

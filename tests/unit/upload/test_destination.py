@@ -12,7 +12,9 @@ from dbt.adapters.mzs3.errors import S3Error
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix
 from dbt.adapters.mzs3.upload.destination import likely_bucket, resolve_location
-from dbt.adapters.mzs3.upload.reaper import prove_writing
+from dbt.adapters.mzs3.upload.reaper import PROBE_PART, prove_writing
+
+MD5_OF_ZERO = "93b885adfe0da089cdf634904fd59f71"  # of one byte
 
 
 class Repeating(MemoryS3):
@@ -105,10 +107,18 @@ def test_an_upload_that_was_opened_once_is_not_looked_for(repeated: int) -> None
     s3 = Repeating(repeated)
     asked: list[str] = []
     s3.before = lambda action, key: asked.append(action)
-    with prove_writing(prefix(s3)) as upload_id:
-        assert upload_id in s3.uploads
+    with prove_writing(prefix(s3)) as upload:
+        assert upload.upload_id in s3.uploads
     assert s3.uploads == {}
     assert ("ListMultipartUploads" in asked) is (repeated > 0)
+
+
+@pytest.mark.parametrize(("etag", "is_md5"), [(f'"{MD5_OF_ZERO}"', True), ('"kms"', False)])
+def test_the_part_of_an_upload_tells_whether_etags_are_md5s(etag: str, is_md5: bool) -> None:
+    s3 = MemoryS3()
+    s3.upload_part = lambda **_: {"ETag": etag}  # type: ignore[method-assign]
+    with prove_writing(prefix(s3)) as upload:
+        assert (upload.etag_if_equal(1, PROBE_PART) is not None) is is_md5
 
 
 def test_an_upload_of_which_that_is_not_told_is_looked_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import threading
@@ -36,19 +37,27 @@ class FakeS3:
     """Open multipart uploads, and nothing else; `fail_at` refuses the n-th part of any upload."""
 
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    sums: dict[int, str] = field(default_factory=dict)
+    keeps_sha256: bool = True
     aborted: set[str] = field(default_factory=set)
     fail_at: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, str]:
+    def create_multipart_upload(
+        self, *, Key: str, ChecksumAlgorithm: str = "", **_: Any
+    ) -> dict[str, str]:
         self.uploads[Key] = {}
-        return {"UploadId": f"id of {Key}"}
+        echo = {"ChecksumAlgorithm": ChecksumAlgorithm} if self.keeps_sha256 else {}
+        return {"UploadId": f"id of {Key}", **echo}
 
-    def upload_part(self, *, Key: str, PartNumber: int, Body: bytes, **_: Any) -> dict[str, str]:
+    def upload_part(
+        self, *, Key: str, PartNumber: int, Body: bytes, ChecksumSHA256: str = "", **_: Any
+    ) -> dict[str, str]:
         if PartNumber == self.fail_at:
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "No."}}, "UploadPart")
         with self.lock:
             self.uploads[Key][PartNumber] = Body
+            self.sums[PartNumber] = ChecksumSHA256
         return {"ETag": f"etag {PartNumber}"}
 
     def abort_multipart_upload(self, *, Key: str, **_: Any) -> None:
@@ -291,6 +300,54 @@ def test_memory_bounds_the_parts_under_way(
     s3.upload_part = slow  # type: ignore[method-assign]
     run(spec(max_bytes_in_memory=memory, part_size=part_size), batch([0] * 40, ["abc"] * 40))
     assert most == under_way
+
+
+def sha256(body: bytes) -> str:
+    return base64.b64encode(hashlib.sha256(body).digest()).decode()
+
+
+def test_where_etags_tell_nothing_parts_are_sent_with_their_sha256(s3: FakeS3) -> None:
+    rows = batch([0] * 3, ["abc"] * 3)
+    run(spec(part_size=8, resumable=True, with_sha256=True), rows)
+    assert s3.sums == {
+        1: sha256(b"abc\nabc\n"),
+        2: sha256(b"abc\n"),
+        NOTE_PART: sha256(note_of({"ContentType": CSV})),
+    }
+    s3.keeps_sha256 = False
+    run(spec(part_size=8, resumable=True, with_sha256=True), rows)
+    assert s3.sums == {1: "", 2: "", NOTE_PART: ""}
+
+
+def test_what_s3_lists_with_the_same_sha256_is_not_sent_again(s3: FakeS3) -> None:
+    key = "exports/part-0000-0001.csv"
+    s3.uploads[key] = {}
+    note, same = note_of({"ContentType": CSV}), sha256(b"abc\nabc\n")
+    parts = {
+        1: (f'"kms1" sha256={same}', 8),
+        2: (f'"kms2" sha256={sha256(b"other..!")}', 8),
+        3: (f'"kms3" sha256={same}', 7),
+        NOTE_PART: (f'"kms4" sha256={sha256(note)}', len(note)),
+    }
+    upload = OpenUpload("old id", parts)
+    settings = spec(part_size=8, reusable={key: [upload]}, resumable=True, with_sha256=True)
+    [report] = run(settings, batch([0] * 7, ["abc"] * 7))
+    assert report["upload_id"] == "old id"
+    assert report["etags"] == [
+        f'"kms1" sha256={same}',
+        f"etag 2 sha256={same}",
+        f"etag 3 sha256={same}",
+        f"etag 4 sha256={sha256(b'abc' + bytes([10]))}",
+    ]
+    assert sorted(s3.uploads[key]) == [2, 3, 4]
+
+
+def test_an_upload_without_sha256_is_continued_without(s3: FakeS3) -> None:
+    key = "exports/part-0000-0001.csv"
+    s3.uploads[key] = {}
+    settings = spec(part_size=8, reusable={key: [left_open({})]}, with_sha256=True)
+    run(settings, batch([0] * 3, ["abc"] * 3))
+    assert s3.sums == {1: "", 2: ""}
 
 
 def test_what_an_interrupted_run_has_uploaded_is_not_sent_again(s3: FakeS3) -> None:

@@ -83,6 +83,7 @@ class Export:
             properties=options.properties.for_files(),
             reusable=preflight.reusable,
             resumable=options.on_existing == "resume",
+            with_sha256=preflight.needs_sha256,
             dry=dry,
             progress=progress,
         )

@@ -57,6 +57,7 @@ def s3_client(connection: AwsConnection, *, max_attempts: int = MAX_ATTEMPTS) ->
     _wait_beyond_quota(client, max_attempts)
     for operation in ("DeleteObjects", "PutObjectTagging"):
         client.meta.events.register(f"before-call.s3.{operation}", _send_md5)
+    client.meta.events.register("before-call.s3.UploadPart", _sign_checksum_alone)
     if connection.requester_pays:
         client.meta.events.register("before-sign.s3", _promise_to_pay)
     return client
@@ -89,6 +90,14 @@ def _wait_beyond_quota(client: S3Client, max_attempts: int) -> None:
 def _send_md5(params: Any, **_: Any) -> None:
     """Adds an MD5 to a request that needs a checksum: some stores lack the newer checksums."""
     params["headers"]["Content-MD5"] = content_md5(params["body"])
+
+
+def _sign_checksum_alone(params: Any, **_: Any) -> None:
+    """Makes botocore sign a part's SHA-256, and over TLS not hash the part once more."""
+    name = "x-amz-checksum-sha256"
+    if name in params["headers"]:
+        checksum = {"algorithm": "sha256", "in": "header", "name": name}
+        params["context"].setdefault("checksum", {})["request_algorithm"] = checksum
 
 
 def content_md5(body: bytes) -> str:

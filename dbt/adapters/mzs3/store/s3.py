@@ -24,6 +24,7 @@ from dbt.adapters.mzs3.store.failures import (
 )
 from dbt.adapters.mzs3.store.store import (
     KEYS_PER_PAGE,
+    SHA256_AFTER,
     ByteRange,
     Content,
     ListedObject,
@@ -31,6 +32,7 @@ from dbt.adapters.mzs3.store.store import (
     NewUpload,
     ObjectHead,
     Page,
+    sha256_of,
 )
 
 if TYPE_CHECKING:
@@ -236,18 +238,33 @@ class S3Store:
                 Bucket=self.bucket, Key=key, Tagging={"TagSet": tag_set}
             )
 
-    def open_upload(self, key: str, properties: Mapping[str, str]) -> NewUpload:
+    def open_upload(
+        self, key: str, properties: Mapping[str, str], *, with_sha256: bool = False
+    ) -> NewUpload:
         """Opens a multipart upload."""
-        with as_store_errors():
-            answer = self._client.create_multipart_upload(
-                Bucket=self.bucket, Key=key, **properties
-            )
-            retries = answer.get("ResponseMetadata", {}).get("RetryAttempts")
-            return NewUpload(str(answer["UploadId"]), is_sole_upload=retries == 0)
+        algorithm = {"ChecksumAlgorithm": "SHA256"} if with_sha256 else {}
+        try:
+            with as_store_errors():
+                answer = self._client.create_multipart_upload(
+                    Bucket=self.bucket, Key=key, **properties, **algorithm
+                )
+                has_sha256 = with_sha256 and answer.get("ChecksumAlgorithm") == "SHA256"
+                retries = answer.get("ResponseMetadata", {}).get("RetryAttempts")
+                return NewUpload(str(answer["UploadId"]), retries == 0, has_sha256)
+        except StoreError as exc:
+            if not with_sha256 or not _may_be_unknown(exc):
+                raise
+        return self.open_upload(key, properties)
 
-    def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
+    def put_part(
+        self, key: str, upload_id: str, number: int, body: bytes, *, with_sha256: bool = False
+    ) -> str:
         """Sends a part; returns its ETag."""
         part = {"Bucket": self.bucket, "Key": key, "UploadId": upload_id, "PartNumber": number}
+        if with_sha256:
+            sha256 = {"ChecksumSHA256": sha256_of(body)}
+            with as_store_errors():
+                return _etag_of(self._client.upload_part(**part, Body=body, **sha256) | sha256)
         if not self._parts_have_md5:
             try:
                 with as_store_errors():
@@ -262,7 +279,7 @@ class S3Store:
 
     def complete(self, key: str, upload_id: str, etags: Sequence[str], **condition: Any) -> str:
         """Completes an upload; returns the object's ETag."""
-        parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(etags, 1)]
+        parts = [{"PartNumber": number, **_part(etag)} for number, etag in enumerate(etags, 1)]
         with as_store_errors():
             answer = self._client.complete_multipart_upload(
                 Bucket=self.bucket,
@@ -284,7 +301,7 @@ class S3Store:
         with as_store_errors():
             pages = paginator.paginate(Bucket=self.bucket, Key=key, UploadId=upload_id)
             return {
-                part["PartNumber"]: (part["ETag"], part["Size"])
+                part["PartNumber"]: (_etag_of(part), part["Size"])
                 for page in pages
                 for part in page.get("Parts", [])
             }
@@ -302,6 +319,17 @@ def _headers(*, if_absent: bool = False, if_version: str | None = None) -> dict[
     if if_absent:
         return {"IfNoneMatch": "*"}
     return {} if if_version is None else {"IfMatch": _quoted(if_version)}
+
+
+def _etag_of(part: Mapping[str, str]) -> str:
+    sha256 = part.get("ChecksumSHA256")
+    return f"{part['ETag']}{SHA256_AFTER}{sha256}" if sha256 else part["ETag"]
+
+
+def _part(etag: str) -> dict[str, str]:
+    """The reverse of `_etag_of`."""
+    etag, _, sha256 = etag.partition(SHA256_AFTER)
+    return {"ETag": etag, "ChecksumSHA256": sha256} if sha256 else {"ETag": etag}
 
 
 def _quoted(etag: str) -> str:

@@ -8,6 +8,8 @@ arguments, such as `ContentType`, `StorageClass` and `Tagging`; each store trans
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple, Protocol
@@ -18,6 +20,8 @@ KEYS_PER_PAGE = 1000
 """How many keys a page of a listing has; the last page may have fewer."""
 MAX_DELETES = 1000
 """The most keys for one call of `delete_many`."""
+SHA256_AFTER = " sha256="
+"""What is between the ETag of a part and its SHA-256 in base64, if it was sent with that."""
 ByteRange = tuple[int, int | None]
 """`(start, end)`, end excluded; None for `end` is the end of the object."""
 _UNKNOWN_TIME = datetime.fromtimestamp(0, timezone.utc)
@@ -80,11 +84,13 @@ class ObjectHead(NamedTuple):
 class NewUpload(NamedTuple):
     """The id of an upload that was just opened.
 
-    Unless `is_sole_upload`, retries of the request may have opened more uploads.
+    Unless `is_sole_upload`, retries of the request may have opened more uploads. With
+    `has_sha256`, each part has to be sent with its SHA-256.
     """
 
     id: str
     is_sole_upload: bool
+    has_sha256: bool = False
 
 
 class ListedUpload(NamedTuple):
@@ -156,11 +162,16 @@ class Store(Protocol):
     def tag(self, key: str, tags: Mapping[str, str]) -> None:
         """Replaces the tags of an object."""
 
-    def open_upload(self, key: str, properties: Mapping[str, str]) -> NewUpload:
-        """Opens a multipart upload, whose object will have these properties."""
+    def open_upload(
+        self, key: str, properties: Mapping[str, str], *, with_sha256: bool = False
+    ) -> NewUpload:
+        """Opens a multipart upload, whose object will have these properties; `with_sha256` asks
+        the store to keep the SHA-256 of each part."""
 
-    def put_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
-        """Sends a part; returns its ETag."""
+    def put_part(
+        self, key: str, upload_id: str, number: int, body: bytes, *, with_sha256: bool = False
+    ) -> str:
+        """Sends a part; returns its ETag, and after SHA256_AFTER the SHA-256 if sent with it."""
 
     def complete(
         self,
@@ -178,7 +189,12 @@ class Store(Protocol):
         """Aborts a multipart upload."""
 
     def parts(self, key: str, upload_id: str) -> dict[int, tuple[str, int]]:
-        """The parts of an open upload: number to ETag and size in bytes."""
+        """The parts of an open upload: number to ETag, as `put_part` has it, and size in bytes."""
 
     def uploads(self, prefix: str) -> Iterator[ListedUpload]:
         """The open uploads whose keys begin with `prefix`; some stores do not list all of them."""
+
+
+def sha256_of(body: bytes) -> str:
+    """The SHA-256 of a part, in base64."""
+    return base64.b64encode(hashlib.sha256(body).digest()).decode()

@@ -8,19 +8,23 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from dbt.adapters.mzs3.errors import ExecutorError, S3Error
 from dbt.adapters.mzs3.options.groups import MAX_UPLOAD_PARTS
 from dbt.adapters.mzs3.store.failures import StoreError, explained
 from dbt.adapters.mzs3.store.opened import shared_store
 from dbt.adapters.mzs3.store.prefix import Prefix
+from dbt.adapters.mzs3.store.store import NewUpload
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, WriteSpec, note_of
 
 # With `single_file`, the size of parts doubles after every 2000 parts.
 _PARTS_OF_ONE_SIZE = 2_000
 
 _THREADS = 16
+
+Answer = TypeVar("Answer")
 
 
 class FileUpload:
@@ -42,7 +46,7 @@ class FileUpload:
             (up for up in self._spec.reusable.get(key, ()) if up.etag_if_equal(NOTE_PART, note)),
             None,
         )
-        self._opened: Future[str] | None = None
+        self._opened: Future[NewUpload] | None = None
         self._chunks: deque[memoryview] = deque()
         self._buffered = 0
         self._etags: list[Future[str]] = []
@@ -69,7 +73,7 @@ class FileUpload:
         """What the driver needs to complete the upload; waits until S3 has all parts."""
         return {
             "key": self.key,
-            "upload_id": self._opened.result() if self._opened else "",
+            "upload_id": self._opened.result().id if self._opened else "",
             "etags": [etag.result() for etag in self._etags],
             "bytes": self.bytes,
             "sha256": self._sha256.hexdigest(),
@@ -110,23 +114,25 @@ class FileUpload:
             self._uploader.submit(len(body), lambda: self._upload(opened.result(), number, body))
         )
 
-    def _open(self) -> str:
+    def _open(self) -> NewUpload:
         if self._resumed is not None:
-            return self._resumed.upload_id
+            return NewUpload(self._resumed.upload_id, False, self._resumed.has_sha256)
+        open_upload = self._uploader.prefix.store.open_upload
         with explained(f"opening an upload of {self.uri}", "s3:PutObject", ExecutorError):
-            upload_id = self._uploader.prefix.store.open_upload(self.key, self._properties).id
-        self._uploader.opened.append((self.key, upload_id))
-        return upload_id
+            upload = open_upload(self.key, self._properties, with_sha256=self._spec.with_sha256)
+        self._uploader.opened.append((self.key, upload.id))
+        return upload
 
-    def _upload(self, upload_id: str, number: int, body: builtins.bytes) -> str:
+    def _upload(self, upload: NewUpload, number: int, body: builtins.bytes) -> str:
         etag = self._resumed.etag_if_equal(number, body) if self._resumed else None
         if etag is not None:
             return etag
-        put = self._uploader.prefix.store.put_part
+        store = self._uploader.prefix.store
+        put = partial(store.put_part, self.key, upload.id, with_sha256=upload.has_sha256)
         with explained(f"uploading part {number} of {self.uri}", "s3:PutObject", ExecutorError):
             if number == 2 and self._spec.resumable and self._resumed is None:
-                put(self.key, upload_id, NOTE_PART, note_of(self._properties))
-            return put(self.key, upload_id, number, body)
+                put(NOTE_PART, note_of(self._properties))
+            return put(number, body)
 
 
 class Uploader:
@@ -160,7 +166,7 @@ class Uploader:
                 with contextlib.suppress(StoreError):
                     self.prefix.abort(*upload)
 
-    def submit(self, size: int, work: Callable[[], str]) -> Future[str]:
+    def submit(self, size: int, work: Callable[[], Answer]) -> Future[Answer]:
         """Runs `work`, which sends `size` bytes, in a thread; waits if too many are in flight."""
         limit = self.spec.bytes_in_flight
         while self._waiting and (self._waiting[0][0].done() or self._in_flight + size > limit):

@@ -21,7 +21,7 @@ from dbt.adapters.mzs3.store.failures import (
     UnreadableError,
 )
 from dbt.adapters.mzs3.store.prefix import Prefix
-from dbt.adapters.mzs3.store.store import ListedObject
+from dbt.adapters.mzs3.store.store import SHA256_AFTER, ListedObject
 
 _MD5 = re.compile("[0-9a-f]{32}")
 # The pauses before retries of a completion that conflicts with another request for the key: maybe
@@ -198,7 +198,7 @@ def multipart_etag(etags: Sequence[str]) -> str | None:
 
     It is the MD5 of the concatenated MD5s of the parts, a hyphen, and the number of parts.
     """
-    digests = [etag.strip('"') for etag in etags]
+    digests = [etag.partition(SHA256_AFTER)[0].strip('"') for etag in etags]
     if not all(map(_MD5.fullmatch, digests)):
         return None
     whole = hashlib.md5(bytes.fromhex("".join(digests)), usedforsecurity=False).hexdigest()

@@ -12,6 +12,7 @@ from dbt.adapters.mzs3.store.failures import StoreError, describe, explained
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, map_concurrently, probe_name
 from dbt.adapters.mzs3.store.store import NewUpload
 from dbt.adapters.mzs3.upload.names import is_file_name
+from dbt.adapters.mzs3.upload.spec import OpenUpload
 
 # After the tasks of a query that failed or was cancelled have ended: a request of a worker that
 # Spark has killed may still arrive, and a worker that got no more rows aborts what it has opened.
@@ -22,6 +23,8 @@ _LOST_QUIET_S = 5.0
 _PAUSE_S = 0.5
 _MAX_S = 30.0
 
+PROBE_PART = b"\0"
+"""The part of the upload of `prove_writing`."""
 Claimed = Callable[[Prefix, Collection[str]], frozenset[str]]
 """Returns the ids of uploads that a commit may be about to complete. The collection has the ids
 that the caller will keep in any case. Raises UnknownClaimError and StoreError."""
@@ -167,9 +170,9 @@ class UploadReaper:
 
 
 @contextlib.contextmanager
-def prove_writing(prefix: Prefix) -> Iterator[str]:
-    """Checks that files can be written: opens an upload with one part, yields its id, and aborts
-    it at the end of the block. Raises S3Error, which names the missing permission."""
+def prove_writing(prefix: Prefix) -> Iterator[OpenUpload]:
+    """Checks that files can be written: opens an upload with PROBE_PART, yields it, and aborts it
+    at the end of the block. Raises S3Error, which names the missing permission."""
     key = prefix.key(probe_name())
     with explained(f"opening an upload at {prefix.uri}", prefix.permissions):
         # With the encryption, tags and ACL of files: if their permissions are missing, this fails.
@@ -177,8 +180,8 @@ def prove_writing(prefix: Prefix) -> Iterator[str]:
     try:
         # A bucket may accept the upload and refuse its parts.
         with explained(f"sending a part of an upload at {prefix.uri}", prefix.permissions):
-            prefix.store.put_part(key, upload.id, 1, b"\0")
-        yield upload.id
+            etag = prefix.store.put_part(key, upload.id, 1, PROBE_PART)
+        yield OpenUpload(upload.id, {1: (etag, len(PROBE_PART))})
     finally:
         _abort_probe(prefix, key, upload)
 

@@ -11,6 +11,7 @@ from dbt.adapters.mzs3.arrow.packed import PackedColumn
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn, Format
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
+from dbt.adapters.mzs3.store.store import SHA256_AFTER, sha256_of
 from dbt.adapters.mzs3.upload.progress import ProgressTarget
 
 _MAX_PARTS_IN_FLIGHT = 4
@@ -28,7 +29,8 @@ class WriteSpec:
     input has a hash, by which it is sorted, and packed columns. A batch of the input has at most
     `max_batch_bytes`, if workers have to check that. `reusable` has the uploads that
     interrupted runs left open, by key, those with most parts first. A `resumable` run leaves
-    uploads that can be reused. With `dry`, nothing is uploaded, but reports are made.
+    uploads that can be reused, and `with_sha256` the store keeps the SHA-256 of parts if it can.
+    With `dry`, nothing is uploaded, but reports are made.
     """
 
     connection: AwsConnection = field(repr=False)
@@ -46,6 +48,7 @@ class WriteSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
     reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
     resumable: bool = False
+    with_sha256: bool = False
     dry: bool = False
     progress: ProgressTarget | None = None
 
@@ -74,13 +77,22 @@ class OpenUpload:
     upload_id: str
     parts: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
+    @property
+    def has_sha256(self) -> bool:
+        """Whether its parts have to be sent with their SHA-256."""
+        return any(SHA256_AFTER in etag for etag, _ in self.parts.values())
+
     def etag_if_equal(self, number: int, body: bytes) -> str | None:
         """The ETag of the part, if S3 already has it with exactly these bytes; else None.
 
-        Always None if the encryption makes ETags of parts that are not MD5s.
+        Always None if the encryption makes ETags of parts that are not MD5s, unless S3 has the
+        part's SHA-256.
         """
         etag, size = self.parts.get(number, ("", -1))
         if size != len(body):
             return None
-        md5 = hashlib.md5(body, usedforsecurity=False).hexdigest()
-        return etag if etag.strip('"') == md5 else None
+        md5, _, sha256 = etag.partition(SHA256_AFTER)
+        if sha256:
+            return etag if sha256 == sha256_of(body) else None
+        found = hashlib.md5(body, usedforsecurity=False).hexdigest()
+        return etag if md5.strip('"') == found else None

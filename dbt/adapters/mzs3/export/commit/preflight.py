@@ -36,7 +36,7 @@ from dbt.adapters.mzs3.store.failures import MissingError, StoreError, explained
 from dbt.adapters.mzs3.store.prefix import Prefix, map_concurrently, probe_name
 from dbt.adapters.mzs3.text import bulleted
 from dbt.adapters.mzs3.upload.names import NO_NAMES, UsedNames
-from dbt.adapters.mzs3.upload.reaper import UploadReaper, prove_writing
+from dbt.adapters.mzs3.upload.reaper import PROBE_PART, UploadReaper, prove_writing
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, OpenUpload
 
 # The most attempts at a recovery; each but the first follows a change by another run.
@@ -51,6 +51,7 @@ class Preflight:
     is a message if this run has completed an earlier commit. New files are numbered from
     `first_number`. `has_conditional_deletes` and `has_conditional_writes` are arguments of Commit.
     `reusable` has the open uploads that can be continued, by key, those with most parts first.
+    `needs_sha256`: a run that continues this one could not tell parts by ETags, as under KMS.
     """
 
     reaper: UploadReaper
@@ -60,6 +61,7 @@ class Preflight:
     has_conditional_deletes: bool = False
     has_conditional_writes: bool | None = None
     reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
+    needs_sha256: bool = False
 
 
 def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
@@ -87,7 +89,7 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
     with prove_writing(prefix) as probe:
         reaper = UploadReaper(
             prefix,
-            probe,
+            probe.upload_id,
             single_file=single_file,
             partition_by=options.partition_by,
             take_over=on_existing != "fail",
@@ -101,6 +103,7 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
             "location is still going, nor one that hangs, and then remove "
             f"{prefix.uri}{COMMITTING}"
         )
+    resumes = on_existing == "resume"
     return Preflight(
         reaper,
         existing,
@@ -108,7 +111,8 @@ def prepare(prefix: Prefix, options: CopyOptions) -> Preflight:
         first_number=used.next_number,
         has_conditional_deletes=has_conditional_deletes,
         has_conditional_writes=True if on_existing != "fail" else known_conditional_writes(prefix),
-        reusable=_reusable(prefix, reaper, probe) if on_existing == "resume" else {},
+        reusable=_reusable(prefix, reaper, probe.upload_id) if resumes else {},
+        needs_sha256=resumes and probe.etag_if_equal(1, PROBE_PART) is None,
     )
 
 

@@ -207,7 +207,7 @@ def abort_uploads_of_tasks(prefix: Prefix, folder: S3Location, spark: SparkSessi
     below = Prefix(prefix.store, folder)
     try:
         with prove_writing(below) as probe:
-            reaper = UploadReaper(below, probe, take_over=True)
+            reaper = UploadReaper(below, probe.upload_id, take_over=True)
             return reaper.abort_until_idle(partial(engine.has_running_tasks, spark))
     except S3Error as exc:
         return (
