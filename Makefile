@@ -20,18 +20,27 @@ STORE_TESTS := tests/functional/test_stores.py \
   $(addprefix tests/functional/source/test_,again.py killed.py objects.py state.py) \
   $(addprefix tests/functional/shard/test_,compaction.py history.py readers.py)
 
+# For Spark 4.1 alone: for later ones Maven Central has none (test_native.py looks).
+COMET := org/apache/datafusion/comet-spark-spark4.1_2.13/1.2.0/comet-spark-spark4.1_2.13-1.2.0.jar
+
 # What is run on tables of Delta and Iceberg.
 FORMAT_TESTS := tests/functional/table_formats \
   $(addprefix tests/functional/source/test_,transactions.py killed.py \
   first_runs.py new_columns.py)
 
+# What is run with Comet.
+NATIVE_TESTS := $(addprefix tests/functional/export/test_,native.py batches.py determinism.py \
+  empty.py job.py packing.py round_trip.py types.py)
+
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores \
-  test-formats test-oldest test-mutants lint docs bench bench-all bench-peers clean
+  test-formats test-native test-oldest test-mutants lint docs bench bench-all bench-peers clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 
-demo: .venv/.demo $(if $(TARGET),.venv/.workers) ## Flights from S3 through dbt models and back; TARGET=cluster, connect or thrift: there
+demo: BIN := $(if $(filter native,$(TARGET)),.venv-formats/bin,$(BIN))
+demo: $(if $(filter native,$(TARGET)),.venv-formats/comet.jar,.venv/.demo $(if $(TARGET),.venv/.workers))
+demo: ## Flights from S3 through dbt models and back; TARGET=cluster, connect, thrift or native: there
 	@$(WITH_JAVA) && exec $(BIN)/python scripts/demo.py $(TARGET)
 
 cluster: .venv/.demo .venv/.workers ## A standalone cluster, Connect, Thrift and S3 on this machine, until Ctrl-C
@@ -91,6 +100,13 @@ test-formats:
 	@$(WITH_JAVA) && for tables in delta iceberg hadoop; do \
 	  MZS3_TABLES=$$tables $(BIN)/python -m pytest -m "not long" $(FORMAT_TESTS) || exit; done
 
+test-native: .venv-formats/comet.jar ## Exports and shards with Comet, on Spark 4.1 as there is no build for a later one
+test-native: BIN := .venv-formats/bin
+test-native: export MZS3_NATIVE := 1
+test-native: export MZS3_INTERPRETED := 1
+test-native:
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -m "not long" $(NATIVE_TESTS)
+
 test-oldest: .venv-oldest/.test .venv-oldest/.workers ## The tests of make test with the lowest versions of all packages
 test-oldest: BIN := .venv-oldest/bin
 test-oldest: # whose own warnings are of things that later ones no longer do
@@ -131,6 +147,10 @@ clean: ## Remove what these targets made
 .venv-formats/.formats: pyproject.toml scripts/environment.sh
 	@PYTHON="$(PYTHON)" VENV=.venv-formats scripts/environment.sh test,formats
 	@touch $@
+
+.venv-formats/comet.jar: .venv-formats/.formats
+	@.venv-formats/bin/python -c "import sys, urllib.request as web; web.urlretrieve(*sys.argv[1:])" \
+	  "https://repo1.maven.org/maven2/$(COMET)" $@
 
 .venv-oldest/.%: pyproject.toml scripts/environment.sh
 	@PYTHON="$(PYTHON)" VENV=.venv-oldest OLDEST=yes scripts/environment.sh $*

@@ -37,6 +37,8 @@ DBT = Path(sys.executable).with_name("dbt")
 
 SHARD = f"s3://{EXPORTS_BUCKET}/shards/planes_flown"
 TARGET = "DBT_TARGET"
+NATIVE = "native"
+COMET_JAR = Path(sys.prefix) / "comet.jar"  # where `make` puts it
 # Settings of the caller's own work, which would point dbt, Spark or boto3 elsewhere.
 FOREIGN_SETTINGS = ("AWS_", "DBT_", "HADOOP_", "HIVE_", "PYSPARK_", "SPARK_")
 
@@ -44,13 +46,13 @@ FOREIGN_SETTINGS = ("AWS_", "DBT_", "HADOOP_", "HIVE_", "PYSPARK_", "SPARK_")
 def main() -> int:
     """Run the demo; 0 if every step did what it should."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("target", nargs="?", choices=TARGETS, help="where Spark runs")
+    parser.add_argument("target", nargs="?", choices=(*TARGETS, NATIVE), help="where Spark runs")
     target = parser.parse_args().target
     signal.signal(signal.SIGTERM, _terminated)
     forget_foreign_settings(os.environ)
     _start_clean()
     try:
-        targets = [target] if target else []
+        targets = [target] if target in TARGETS else []
         with s3_server() as endpoint, servers(WORK / "servers", targets) as variables:
             environment = dbt_environment(os.environ, {**s3_variables(endpoint), **variables})
             _run(endpoint, environment if target is None else {**environment, TARGET: target})
@@ -114,6 +116,7 @@ def dbt_environment(
         "SPARK_LOCAL_IP": "127.0.0.1",
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
         "WAREHOUSE": str(WORK / "spark" / "warehouse"),
+        "COMET_JAR": str(COMET_JAR),
         **variables,
     }
 

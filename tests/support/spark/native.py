@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
 IS_NATIVE = os.environ.get("MZS3_NATIVE") == "1"
-COMET = "1.2.0"
-COMET_JAR = f"org.apache.datafusion:comet-spark-spark4.1_2.13:{COMET}"
+# On the class path of the JVM, as Spark does not find all classes in a package of a session.
+COMET_JAR = Path(sys.prefix) / "comet.jar"
 
 not_native = pytest.mark.skipif(IS_NATIVE, reason="is of Spark's rows")
 native = pytest.mark.skipif(not IS_NATIVE, reason="needs MZS3_NATIVE=1")
@@ -19,7 +21,8 @@ def native_parameters() -> dict[str, str]:
     if not IS_NATIVE:
         return {}
     return {
-        "spark.jars.packages": COMET_JAR,
+        "spark.driver.extraClassPath": str(COMET_JAR),
+        "spark.executor.extraClassPath": str(COMET_JAR),
         "spark.plugins": "org.apache.spark.CometPlugin",
         "spark.shuffle.manager": (
             "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager"

@@ -174,6 +174,8 @@ class ExportRun:
         self.may_have_tasks = uploads.restart_reason is not None and not uploads.files
         if self.export.options.on_existing == "resume":
             self.monitor.note_resumed(count_resumed_parts(self.preflight.reusable, self.files))
+        if uploads.not_native is not None:
+            self.monitor.note_native(uploads.not_native)
         uploads.check()
         self.monitor.stop_if_cancelled()
 

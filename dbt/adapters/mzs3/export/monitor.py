@@ -15,7 +15,7 @@ from dbt.adapters.mzs3.events import CopyEvent, copy_warning, ignore_event
 from dbt.adapters.mzs3.export.history_table import TABLE, History, RecordedRun
 from dbt.adapters.mzs3.export.progress import Progress, Snapshot, background_thread
 from dbt.adapters.mzs3.export.running_view import VIEW, RunningEntry, RunningView
-from dbt.adapters.mzs3.rows.batches import WIDEST, RestartReason
+from dbt.adapters.mzs3.rows.batches import MAX_BYTES, WIDEST, RestartReason
 from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import readable
 from dbt.adapters.mzs3.text import bytes_text, count_with_commas, duration_text
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _RESTART_TEXTS: Mapping[RestartReason, str] = {
     "wide rows": f"with batches for wide rows: one has more than {bytes_text(WIDEST)}",
+    "large batches": (
+        f"with batches of Spark's: one of Comet's has more than {bytes_text(MAX_BYTES)}"
+    ),
     "equal hashes": "sorted by all columns: different rows have the same hash",
     # Recomputed rows may differ from those that are in files already.
     "rows computed anew": "as Spark lost rows while files were written, and computed them anew",
@@ -179,6 +182,15 @@ class RunMonitor:
         parts = f"{reused.parts:,} of {count_with_commas(reused.of_parts, 'upload part')}"
         text = f"resume: {parts}, {bytes_text(reused.bytes)}, taken over from an earlier run"
         self._tell("resumed", text, {**reused._asdict(), "finished": False})
+
+    def note_native(self, others: Mapping[str, str]) -> None:
+        """Reports whether Comet ran all of the plan, but for `others`, each with the reason."""
+        text = f"{self._title} was native: Comet has sent its rows"
+        if others:
+            listed = [f"{name} ({why})" if why else name for name, why in others.items()]
+            text = f"{self._title} was not native, as Comet did not run {', '.join(listed)}"
+        fields = {"native": not others, "operators": ", ".join(others)}
+        self._tell("native", text, fields, "debug")
 
     def note_already_whole(self) -> None:
         """Reports that an earlier run had finished this export."""

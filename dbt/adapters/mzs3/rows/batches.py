@@ -41,7 +41,7 @@ _SHUFFLES = "spark.comet.shuffle.enabled"
 _SENDS_BATCHES = "spark.comet.exec.pyarrowUDF.enabled"
 _COLUMN_BYTES = 16  # the most bytes of a fixed-width value, or of a variable-width value's offset
 
-RestartReason = Literal["wide rows", "equal hashes", "rows computed anew"]
+RestartReason = Literal["wide rows", "large batches", "equal hashes", "rows computed anew"]
 _NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
@@ -100,7 +100,7 @@ def batches_for(spark: SparkSession, assumed: Assumptions) -> Iterator[None]:
 class Assumptions:
     """Whether we assume that all rows are narrow, and that different rows have distinct hashes.
 
-    If rows are `native`, Comet sends them, and workers find out whether they are narrow.
+    If rows are `native`, Comet sends them, and workers find out whether a batch is too large.
     """
 
     narrow_rows: bool = False
@@ -112,7 +112,7 @@ class Assumptions:
         return Assumptions(
             narrow_rows=self.narrow_rows and reason != "wide rows",
             distinct_hashes=self.distinct_hashes and reason != "equal hashes",
-            native=self.native and reason != "wide rows",
+            native=self.native and reason != "large batches",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 # While this cache is on, a server logs the cached plans, with Python functions, at DEBUG.
 _PLAN_CACHE = "spark.connect.session.planCache.enabled"
+
+# Comet's own way to tell why it did not run an operator.
+_REASON = re.compile(r"^[ :+-]*([^\n\[]*?) +\[COMET: ([^\n]*)\]$", re.MULTILINE)
+# They pass on what others have made.
+_NO_WORK = ("AQEShuffleRead", "InputAdapter", "WholeStageCodegen", "ReusedExchange")
 
 
 def open_session(
@@ -124,6 +130,19 @@ def rows_shuffled(frame: DataFrame) -> int:
         if metric.isDefined():
             return int(metric.get().value())
     return 0
+
+
+def not_native(frame: DataFrame) -> dict[str, str]:
+    """The operators of Spark's own in the plan by which the frame was run, each with why Comet did
+    not run it, as far as it says so. Only for Spark in this process, after an action."""
+    plan = frame._jdf.queryExecution().executedPlan()
+    names = [operator.nodeName().strip() for operator in _operators(plan)]
+    others = [name for name in names if not name.startswith(("Comet", *_NO_WORK))]
+    if not others:
+        return {}
+    explained = frame.sparkSession._jvm.org.apache.comet.ExtendedExplainInfo()
+    reasons = dict(_REASON.findall(explained.generateExtendedInfo(plan)))
+    return {name: reasons.get(name, "") for name in others}
 
 
 def _operators(plan: Any) -> Iterator[Any]:

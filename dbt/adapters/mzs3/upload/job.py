@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark import TaskContext
@@ -68,12 +68,14 @@ class Uploads:
     """The open uploads of all files. If there is a `restart_reason`, they can't be used.
 
     `files` is empty if the job failed, even if its tasks have left uploads open. `counted_rows` is
-    the number of rows that Spark counted on their way to the workers.
+    the number of rows that Spark counted on their way to the workers. `not_native` has what Comet
+    did not run of the plan, and why; None without Comet.
     """
 
     files: list[PendingFile]
     restart_reason: RestartReason | None = None
     counted_rows: int = 0
+    not_native: Mapping[str, str] | None = None
 
     def check(self) -> None:
         """Raises CopyError if rows may be missing or duplicated."""
@@ -198,8 +200,10 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
         return Uploads(files, refuted)
     if not wrote_in_one_attempt(spark, {task["stage"] for task in tasks}, len(tasks)):
         return Uploads(files, "rows computed anew")
-    is_native = spec.max_batch_bytes is not None
-    return Uploads(files, counted_rows=engine.rows_shuffled(written) if is_native else 0)
+    if spec.max_batch_bytes is None:
+        return Uploads(files)
+    rows, others = engine.rows_shuffled(written), engine.not_native(written)
+    return Uploads(files, counted_rows=rows, not_native=others)
 
 
 def has_computed_other_rows(failure: Exception) -> bool:

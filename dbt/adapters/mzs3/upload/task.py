@@ -166,7 +166,7 @@ class _NumberedFile:
 
 
 class RefutedError(Exception):
-    """What an export has assumed is wrong: its rows have `equal hashes`, or are `wide rows`."""
+    """What was assumed is wrong: rows have `equal hashes`, or come in `large batches`."""
 
 
 _HASH = 1  # the index of its column, after that of the part
@@ -206,7 +206,7 @@ def _limited(batches: Batches, max_bytes: int | None) -> Batches:
     """The batches. Raises RefutedError if one is larger than `max_bytes`, unless that is None."""
     for batch in batches:
         if max_bytes is not None and batch.nbytes > max_bytes:
-            raise RefutedError("wide rows")
+            raise RefutedError("large batches")
         yield batch
 
 
