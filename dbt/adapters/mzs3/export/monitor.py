@@ -189,8 +189,8 @@ class RunMonitor:
         if others:
             listed = [f"{name} ({why})" if why else name for name, why in others.items()]
             text = f"{self._title} was not native, as Comet did not run {', '.join(listed)}"
-        fields = {"native": not others, "operators": ", ".join(others)}
-        self._tell("native", text, fields, "debug")
+        operators = ", ".join(others)
+        self._tell("native", text, {"native": not others, "operators": operators}, "debug")
 
     def note_already_whole(self) -> None:
         """Reports that an earlier run had finished this export."""

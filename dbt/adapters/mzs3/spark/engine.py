@@ -140,8 +140,9 @@ def not_native(frame: DataFrame) -> dict[str, str]:
     others = [name for name in names if not name.startswith(("Comet", *_NO_WORK))]
     if not others:
         return {}
-    explained = frame.sparkSession._jvm.org.apache.comet.ExtendedExplainInfo()
-    reasons = dict(_REASON.findall(explained.generateExtendedInfo(plan)))
+    java: Any = frame.sparkSession._jvm
+    explained = java.org.apache.comet.ExtendedExplainInfo().generateExtendedInfo(plan)
+    reasons = dict(_REASON.findall(explained))
     return {name: reasons.get(name, "") for name in others}
 
 
