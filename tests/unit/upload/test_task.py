@@ -134,7 +134,17 @@ def test_different_rows_of_one_hash_leave_no_upload_and_a_row_that_says_so(s3: F
 def test_a_task_tells_its_stage_with_files_and_without(s3: FakeS3) -> None:
     for batches in ([], [batch([0], ["a"])], [batch([0, 1], ["a", "b"])]):
         _, task = outcome(spec(), *batches)
-        assert task == {"stage": 7, "refuted": None}
+        assert task == {"stage": 7, "refuted": None, "sums": [0, 0]}
+
+
+def test_a_task_tells_the_sums_of_what_comes_and_goes(s3: FakeS3) -> None:
+    columns = (ExportedColumn("d"), ExportedColumn("text"))
+    batches = [
+        pa.record_batch({"part": pa.array([part] * 3), "d": numbers, "text": ["a", "b", "c"]})
+        for part, numbers in ((0, [3, -5, 0]), (1, [-1, 2, -1]))
+    ]
+    _, task = outcome(spec(columns=columns, summed=0), *batches)
+    assert task["sums"] == [5, -7]
 
 
 def test_parts_become_files_in_order_and_stay_open(s3: FakeS3) -> None:

@@ -143,10 +143,23 @@ def order_keys(schema: T.StructType) -> list[str]:
 def _with_sign(value: str, kind: T.DataType) -> str:
     # The text shows the sign of a zero. Only zeros are cast to text.
     negative_zero = f"{value} = 0 AND startswith(cast({value} AS string), '-')"
-    return _struct({"value": value, "is_negative_zero": negative_zero})
+    return _struct({"value": one_zero(value, kind), "is_negative_zero": negative_zero})
 
 
-SIGNED = NestedTransform(lambda kind: isinstance(kind, (T.FloatType, T.DoubleType)), _with_sign)
+def one_zero(value: str, kind: T.DataType | None) -> str:
+    """SQL of the value; of a float, with one bit pattern for all NaNs, and one for 0.0 and -0.0.
+
+    Spark sorts and hashes these alike by itself, but Comet does not.
+    """
+    if not isinstance(kind, FLOATS):
+        return value
+    return (
+        f"nanvl({value}, cast('NaN' AS {kind.simpleString()})) + cast(0 AS {kind.simpleString()})"
+    )
+
+
+FLOATS = (T.FloatType, T.DoubleType)
+SIGNED = NestedTransform(lambda kind: isinstance(kind, FLOATS), _with_sign)
 
 
 def queried_rows(spark: SparkSession, node: str, query: str) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.write.format import HASH_COLUMN, PART_COLUMN
 from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, only_if_narrow
-from dbt.adapters.mzs3.rows.columns import order_keys
+from dbt.adapters.mzs3.rows.columns import one_zero, order_keys
 from dbt.adapters.mzs3.rows.packing import packed_columns
 from dbt.adapters.mzs3.types.table import type_named
 
@@ -38,12 +38,14 @@ def in_parts(
     parts: int,
     partition_by: Sequence[int] = (),
     assumed: Assumptions = NO_ASSUMPTIONS,
+    sort_by: Sequence[str] = (),
 ) -> DataFrame:
     """Hashes rows in `canonical_columns` into `parts` partitions, and sorts each partition.
 
     The part is the first column; the data columns follow. Part and order depend only on the rows,
     not on the cluster, a task attempt, or how Spark splits its input. Rows are sorted by hash
-    first, which is fast as hashes are integers; the columns break ties.
+    first, which is fast as hashes are integers; the columns break ties. With `sort_by`, columns,
+    they are sorted by these first, and not by hash.
 
     With `partition_by`, indexes of columns, the rows of a folder are adjacent in each part. A
     folder gets a number of consecutive parts in proportion to its rows, so that a small folder is
@@ -67,8 +69,15 @@ def in_parts(
     numbered = hashed.selectExpr(f"{part} as {PART_COLUMN}", HASH_COLUMN, *sent)
     if assumed.distinct_hashes:
         return sorted_parts(numbered, parts, [HASH_COLUMN])  # in linear time, by one integer
-    keys = [*folder, HASH_COLUMN, *order_keys(schema)]
+    keys = [*folder, *sort_keys(schema, sort_by or [HASH_COLUMN])]
     return sorted_parts(numbered, parts, keys).drop(HASH_COLUMN)
+
+
+def sort_keys(schema: T.StructType, first: Sequence[str]) -> list[str]:
+    """The columns `first`, and all others of `order_keys`, so that only equal rows are ties."""
+    kinds = {field.name: field.dataType for field in schema.fields}
+    others = (key for key in order_keys(schema) if key not in first)
+    return [*(one_zero(name, kinds.get(name)) for name in first), *others]
 
 
 def sorted_parts(numbered: DataFrame, parts: int, keys: Sequence[str]) -> DataFrame:

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
-from dbt.adapters.mzs3.formats.write.format import PART_COLUMN
-from dbt.adapters.mzs3.rows.columns import INTERVALS, SIGNED, NestedTransform, order_keys
-from dbt.adapters.mzs3.rows.plan import in_parts, row_hash
+from dbt.adapters.mzs3.formats.write.format import HASH_COLUMN, PART_COLUMN
+from dbt.adapters.mzs3.rows.columns import INTERVALS, SIGNED, NestedTransform, one_zero
+from dbt.adapters.mzs3.rows.plan import in_parts, row_hash, sort_keys, sorted_parts
 from dbt.adapters.mzs3.shard.batch.write import with_times
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.types import LARGEST, TIMES, Type, wire_type
@@ -98,7 +98,7 @@ BYTES_OF_A_PART = 32 << 20  # in files
 # row.
 MAX_SORTED_PARTS = 256
 SAMPLES_OF_A_PART = 100
-_BOUNDS = "_mz_bounds"
+_BOUNDS, _PARTS = "_mz_bounds", "_mz_parts"
 
 
 def part_count(rows: int, batches: Sequence[ShardBatch], most: int) -> int:
@@ -125,7 +125,7 @@ def parts_of_changes(
     """
     _, _, *columns = changes.columns
     if requested_parts:
-        return sort_parts(in_parts(changes, requested_parts), [*keys, *columns])
+        return in_parts(changes, requested_parts, sort_by=[*keys, *columns])
     # One query counts and writes the changes: both read the same shuffle, so they are computed
     # once (twice with spark.sql.exchange.reuse off). They are not cached: if an executor were
     # lost, Spark would recompute its part, and the model could give other rows then.
@@ -136,17 +136,11 @@ def parts_of_changes(
     count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
     # The same hash as in `in_parts`: with the same number of parts, the files are the same.
-    part = F.pmod(F.expr(row_hash(schema)), parts).cast("int")
-    spread_rows = shuffled.select(part.alias(PART_COLUMN), "*")
-    return sort_parts(spread_rows.repartitionById(most, F.col(PART_COLUMN)), [*keys, *columns])
-
-
-def sort_parts(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The rows of `in_parts`, each part sorted by these columns first, then by all others."""
-    schema = T.StructType([field for field in parts.schema if field.name != PART_COLUMN])
-    # Columns among the keys need not be sort keys again.
-    order = [F.expr(key) for key in order_keys(schema) if key not in keys]
-    return parts.sortWithinPartitions(*keys, *order)
+    # Not by `pmod`, as Comet can't run that of a subquery.
+    hashed = shuffled.select(F.expr(row_hash(schema)).alias(HASH_COLUMN), parts.alias(_PARTS), "*")
+    part = f"({HASH_COLUMN} % {_PARTS} + {_PARTS}) % {_PARTS} AS {PART_COLUMN}"
+    numbered = hashed.selectExpr(part, *changes.columns)
+    return sorted_parts(numbered, most, sort_keys(schema, [*keys, *columns]))
 
 
 def sort_across_parts(
@@ -156,15 +150,17 @@ def sort_across_parts(
 
     Rows with equal keys are in one part. The keys in `sample` determine where parts begin.
     """
-    part = _part_of(F.struct(*keys), 0, parts - 1)
-    bounds = F.broadcast(_bounds(sample, keys, parts))
+    kinds = column_types(rows)
+    key = F.struct(*[F.expr(one_zero(name, kinds[name])).alias(name) for name in keys])
+    part = _part_of(key, 0, parts - 1)
+    bounds = F.broadcast(_bounds(sample, key, parts))
     spread_rows = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *rows.columns)
-    return sort_parts(spread_rows.repartitionById(parts, F.col(PART_COLUMN)), keys)
+    return sorted_parts(spread_rows, parts, sort_keys(rows.schema, keys))
 
 
-def _bounds(sample: DataFrame, keys: Sequence[str], parts: int) -> DataFrame:
+def _bounds(sample: DataFrame, key: Column, parts: int) -> DataFrame:
     """One row with at most `parts - 1` sorted keys, at which the second and later parts begin."""
-    ordered = sample.agg(F.sort_array(F.collect_list(F.struct(*keys))).alias(_BOUNDS))
+    ordered = sample.agg(F.sort_array(F.collect_list(key)).alias(_BOUNDS))
     size = F.size(_BOUNDS).cast("bigint")
     if parts == 1:
         return ordered.select(F.slice(_BOUNDS, 1, 0).alias(_BOUNDS))

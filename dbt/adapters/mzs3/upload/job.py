@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -68,13 +69,15 @@ class Uploads:
     """The open uploads of all files. If there is a `restart_reason`, they can't be used.
 
     `files` is empty if the job failed, even if its tasks have left uploads open. `counted_rows` is
-    the number of rows that Spark counted on their way to the workers. `not_native` has what Comet
-    did not run of the plan, and why; None without Comet.
+    the number of rows that Spark counted on their way to the workers. `sums` are those of the
+    positive and of the negative numbers in the column `summed` of the spec. `not_native` has what
+    Comet did not run of the plan, and why; None without Comet.
     """
 
     files: list[PendingFile]
     restart_reason: RestartReason | None = None
     counted_rows: int = 0
+    sums: tuple[int, int] = (0, 0)
     not_native: Mapping[str, str] | None = None
 
     def check(self) -> None:
@@ -87,33 +90,34 @@ class Uploads:
 class PlannedRows:
     """A query's rows, divided into parts and ordered. The query has not run yet.
 
-    `rows` is the result of `canonical_columns`, `ordered` that of `in_parts`; `row_count` observes
-    the number of rows, but for those that are native: Comet can't observe them, and has a count of
-    its own. `partition_by` has the indexes of the columns that name folders.
+    `rows` is the result of `canonical_columns`, `ordered` that of `in_parts`, which `order` calls;
+    `row_count` observes the number of rows, but for those that are native: Comet can't observe
+    them, and has a count of its own.
     """
 
     def __init__(
-        self, rows: DataFrame, parts: int, partition_by: tuple[int, ...], assumed: Assumptions
+        self, rows: DataFrame, assumed: Assumptions, order: Callable[[Assumptions], DataFrame]
     ) -> None:
-        self.rows, self.assumed = rows, assumed
-        self._parts, self._partition_by = parts, partition_by
-        self.ordered = in_parts(rows, parts, partition_by, assumed)
+        self.rows, self.assumed, self._order = rows, assumed, order
+        self.ordered = order(assumed)
         self.row_count = None if assumed.native else Observation()
         if self.row_count is not None:
             self.ordered = self.ordered.observe(self.row_count, F.expr("count(1) AS rows"))
 
     def again(self, reason: RestartReason) -> PlannedRows:
         """The same rows, planned without the assumption that `reason` refutes."""
-        assumed = self.assumed.without(reason)
-        return PlannedRows(self.rows, self._parts, self._partition_by, assumed)
+        return PlannedRows(self.rows, self.assumed.without(reason), self._order)
 
 
 def plan_rows(frame: DataFrame, parts: int, partition_by: tuple[int, ...] = ()) -> PlannedRows:
-    """Plans the frame's rows, without running the query; raises what Spark raises."""
+    """Plans the frame's rows, without running the query; raises what Spark raises.
+
+    `partition_by` has the indexes of the columns that name folders.
+    """
     rows = canonical_columns(frame)
     native = sends_native_batches(rows.sparkSession)
     assumed = assumptions_for(rows.schema, partition_by, native=native)
-    return PlannedRows(rows, parts, partition_by, assumed)
+    return PlannedRows(rows, assumed, partial(in_parts, rows, parts, partition_by))
 
 
 def upload_parts(
@@ -200,10 +204,12 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
         return Uploads(files, refuted)
     if not wrote_in_one_attempt(spark, {task["stage"] for task in tasks}, len(tasks)):
         return Uploads(files, "rows computed anew")
+    added, removed = (sum(task["sums"][sign] for task in tasks) for sign in (0, 1))
+    found = Uploads(files, sums=(added, removed))
     if spec.max_batch_bytes is None:
-        return Uploads(files)
+        return found
     rows, others = engine.rows_shuffled(written), engine.not_native(written)
-    return Uploads(files, counted_rows=rows, not_native=others)
+    return replace(found, counted_rows=rows, not_native=others)
 
 
 def has_computed_other_rows(failure: Exception) -> bool:

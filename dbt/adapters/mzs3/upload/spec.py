@@ -30,7 +30,8 @@ class WriteSpec:
     `max_batch_bytes`, if workers have to check that. `reusable` has the uploads that
     interrupted runs left open, by key, those with most parts first. A `resumable` run leaves
     uploads that can be reused, and `with_sha256` the store keeps the SHA-256 of parts if it can.
-    With `dry`, nothing is uploaded, but reports are made.
+    With `dry`, nothing is uploaded, but reports are made. Tasks report sums of the numbers in the
+    column `summed`, an index.
     """
 
     connection: AwsConnection = field(repr=False)
@@ -49,6 +50,7 @@ class WriteSpec:
     reusable: Mapping[str, Sequence[OpenUpload]] = field(default_factory=dict)
     resumable: bool = False
     with_sha256: bool = False
+    summed: int | None = None
     dry: bool = False
     progress: ProgressTarget | None = None
 

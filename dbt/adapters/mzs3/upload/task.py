@@ -38,7 +38,8 @@ def write_parts(spec: WriteSpec, context: Callable[[], Any]) -> Callable[[Batche
     its rows refute an assumption about them. `context` is `TaskContext.get`.
 
     `PendingFile.from_dict` parses the report of a file, which is yielded once all of it is in S3.
-    The last report is the task's: its `stage`, and what its rows have `refuted`, if anything.
+    The last report is the task's: its `stage`, what its rows have `refuted`, if anything, and the
+    `sums` of the positive and of the negative numbers in the column `summed` of the spec.
     """
 
     def copy_rows(batches: Batches) -> Batches:
@@ -46,14 +47,17 @@ def write_parts(spec: WriteSpec, context: Callable[[], Any]) -> Callable[[Batche
         refuted = None
         if spec.packed:
             rows = (unpacked(batch, spec.packed, 1) for batch in drop_checked_hash(rows))
-        all_runs = (run for batch in rows for run in runs(batch, spec.partition_by))
+        sums = [0, 0]
+        all_runs = (
+            run for batch in _summed(rows, spec, sums) for run in runs(batch, spec.partition_by)
+        )
         try:
             with contextlib.closing(_write_runs(spec, all_runs)) as reports:
                 yield from map(_report, reports)
         except RefutedError as error:
             refuted = str(error)  # after a failure, Spark would retry with the same rows
         task = context()
-        yield _report({"stage": task and task.stageId(), "refuted": refuted})
+        yield _report({"stage": task and task.stageId(), "refuted": refuted, "sums": sums})
 
     return copy_rows
 
@@ -207,6 +211,17 @@ def _limited(batches: Batches, max_bytes: int | None) -> Batches:
     for batch in batches:
         if max_bytes is not None and batch.nbytes > max_bytes:
             raise RefutedError("large batches")
+        yield batch
+
+
+def _summed(batches: Batches, spec: WriteSpec, sums: list[int]) -> Batches:
+    """The batches, whose first column is the part. Adds to the `sums` of the task's report."""
+    for batch in batches:
+        if spec.summed is not None:
+            numbers = batch.column(1 + spec.summed)
+            added = pc.sum(pc.max_element_wise(numbers, 0)).as_py() or 0
+            sums[0] += added
+            sums[1] += (pc.sum(numbers).as_py() or 0) - added
         yield batch
 
 

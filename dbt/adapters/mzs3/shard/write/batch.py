@@ -9,32 +9,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.mzs3.errors import Mzs3Error, S3Error, ShardError
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn
 from dbt.adapters.mzs3.options.groups import UploadSizes
+from dbt.adapters.mzs3.rows.batches import Assumptions, RestartReason, sends_native_batches
 from dbt.adapters.mzs3.shard.batch.write import BatchFormat, BatchLayout
 from dbt.adapters.mzs3.shard.options import SIZES
-from dbt.adapters.mzs3.shard.rows import DIFF
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch
 from dbt.adapters.mzs3.shard.state.store import StateStore, UnknownWriteError
 from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
-from dbt.adapters.mzs3.spark.frames import observed, speculates
+from dbt.adapters.mzs3.spark.frames import speculates
+from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import explained
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, delete_many, map_concurrently
 from dbt.adapters.mzs3.text import followed_by
-from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, check_count, run_upload_job
+from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, PlannedRows, upload_parts
 from dbt.adapters.mzs3.upload.pending import KnownEtags, PendingFile, TakenError, complete
 from dbt.adapters.mzs3.upload.reaper import UploadReaper, prove_writing
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 BATCHES = "batches/"
+# Of the same list of files, Comet makes plans that Spark takes for different: the query that also
+# counts its rows would read the files twice.
+LOCAL_SCANS = {"spark.comet.exec.localTableScan.enabled": "false"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def write_batch(
         max_file_size=writer.sizes.max_file_size,
         part_size=writer.sizes.part_size,
         max_bytes_in_memory=writer.sizes.max_multi_part_bytes_in_memory,
+        summed=1,
     )
     files: Sequence[PendingFile] | None = ()
     reaper: UploadReaper | None = None
@@ -105,29 +109,28 @@ def write_batch(
 def upload(
     prefix: Prefix, changes: DataFrame, spec: WriteSpec
 ) -> tuple[Sequence[PendingFile], int, int]:
-    """Uploads the files of partitioned changes, a second time if Spark has computed rows twice.
+    """Uploads the files of partitioned changes, once more if the rows of a batch from Comet are
+    wide, or if Spark has computed rows twice.
 
     Returns the open uploads, and how many rows they add and retract. Raises Spark's failures and
     ShardError.
     """
-    for _ in range(2):
-        row_counts = Observation()
-        rows = changes.observe(
-            row_counts,
-            F.count(F.lit(1)).alias("rows"),
-            F.sum(F.greatest(F.col(DIFF), F.lit(0))).alias("additions"),
-            F.sum(F.greatest(-F.col(DIFF), F.lit(0))).alias("retractions"),
-        )
-        uploads = run_upload_job(rows, spec)
-        files = uploads.files
-        if uploads.restart_reason is None:
-            counts = observed(row_counts)
-            check_count(sum(file.rows for file in files), int(counts["rows"]))
-            return files, int(counts["additions"] or 0), int(counts["retractions"] or 0)
-        abort_all(prefix, [(file.key, file.upload_id) for file in files])
+    spark = changes.sparkSession
+
+    def abort(_: RestartReason, uploads: list[tuple[str, str]]) -> None:
+        abort_all(prefix, uploads)
         # Uploads that remain only cost storage.
-        abort_uploads_of_tasks(prefix, spec.location, changes.sparkSession)
-    raise ShardError(COMPUTED_TWICE)
+        abort_uploads_of_tasks(prefix, spec.location, spark)
+
+    assumed = Assumptions(native=sends_native_batches(spark))
+    planned = PlannedRows(changes, assumed, lambda _: changes)
+    with settings(spark, LOCAL_SCANS if assumed.native else {}):
+        uploads = upload_parts(planned, spec, before_again=abort, empty_file=False)
+    if uploads.restart_reason is not None:
+        raise ShardError(COMPUTED_TWICE)
+    uploads.check()
+    additions, negative = uploads.sums
+    return uploads.files, additions, -negative
 
 
 class TakenNamesError(ShardError):

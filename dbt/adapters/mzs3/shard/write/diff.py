@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.arrow.packed import MAX_DOUBLE_DIGITS
+from dbt.adapters.mzs3.rows.columns import FLOATS, one_zero
 from dbt.adapters.mzs3.rows.packing import packed_columns, unpacked_columns
 from dbt.adapters.mzs3.shard.rows import DIFF, column_types, consolidate
 from dbt.adapters.mzs3.shard.types import Column, Type
@@ -37,18 +38,18 @@ def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> Data
     row_kinds, kinds = column_types(rows), column_types(before)
     doubles = [name for name in names if row_kinds[name] != kinds[name] == T.DoubleType()]
     now = rows.selectExpr(*_casts(names, dict.fromkeys(doubles, "double")), f"1L AS {DIFF}")
-    both = now.union(before.selectExpr(*names, f"-{DIFF} AS {DIFF}"))
+    gone = before.selectExpr(*names, f"-{DIFF} AS {DIFF}")
     if _has_nested(kinds):
-        changes = consolidate(both, names)
+        changes = consolidate(now.union(gone), names)
     else:
         # Packed rows are narrower, so they are hashed, moved and sorted faster.
-        schema = T.StructType([field for field in both.schema.fields if field.name != DIFF])
+        schema = T.StructType([field for field in now.schema.fields if field.name != DIFF])
         packed, _ = packed_columns(schema)
         sent = [column.rpartition(" as ")[2] for column in packed]
         nullable = [name for name in sent if name in names]
         missed = [*_nulls(nullable), *_signs(row_kinds, names)]
-        packed_rows = both.selectExpr(*packed, DIFF)
-        changes = consolidate(_without_equal(packed_rows, sent, missed, stored), ["h1", *sent])
+        sides = [side.selectExpr(*packed, DIFF) for side in (now, gone)]
+        changes = consolidate(_without_equal(sides, sent, missed, stored), ["h1", *sent])
         changes = changes.selectExpr(*unpacked_columns(schema), DIFF)
     if not doubles:
         return changes
@@ -62,7 +63,7 @@ BYTES_OF_A_SORT = 64 << 20
 
 
 def _without_equal(
-    both: DataFrame, names: Sequence[str], missed: Sequence[str], stored: int
+    sides: Sequence[DataFrame], names: Sequence[str], missed: Sequence[str], stored: int
 ) -> DataFrame:
     """Removes unchanged rows: groups with equal hashes h1 and h2, in which the sum of `d` is 0.
 
@@ -71,23 +72,28 @@ def _without_equal(
     one partition.
     """
     first, second = HASHES
-    hashed = both.selectExpr(
-        *names, DIFF, first.format(", ".join(names)), second.format(", ".join([*names, *missed]))
-    )
+    kinds = column_types(sides[0])
+    keys = [one_zero(name, kinds[name]) for name in names]
+    hashes = first.format(", ".join(keys)), second.format(", ".join([*keys, *missed]))
     # One partition per core: it need not fit into memory, as Spark sorts it. With Spark's default
     # of 200 partitions, writing shuffle blocks would take a third of the time. More partitions for
     # large files, as a cluster that scales up may have few cores yet. Always a multiple of the
     # cores, as two cores take as long for five equal tasks as for six.
-    cores = default_parallelism(both.sparkSession)
+    cores = default_parallelism(sides[0].sparkSession)
     rounds = max(1, -(-stored // (cores * BYTES_OF_A_SORT)))
-    partitioned = hashed.repartition(cores * rounds, "h1")
+    # Each side is shuffled by itself, as a native engine can only shuffle its own rows natively.
+    now, gone = (
+        side.selectExpr(*names, DIFF, *hashes).repartition(cores * rounds, "h1") for side in sides
+    )
     same_hash = "OVER (PARTITION BY h1)"
     aggregates = (
         f"sum({DIFF}) {same_hash} AS _mz_sum",
         f"min(h2) {same_hash} AS _mz_least",
         f"max(h2) {same_hash} AS _mz_most",
     )
-    return partitioned.selectExpr("*", *aggregates).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
+    return (
+        now.union(gone).selectExpr("*", *aggregates).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
+    )
 
 
 def _casts(names: Sequence[str], types: Mapping[str, str]) -> list[str]:
@@ -107,7 +113,8 @@ def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
     if _has_nested(kinds):
         return ""
     # The keys include what a hash misses: it ignores NULLs, and treats -0.0 as 0.0.
-    keys = [*names, *(f"isnull({name})" for name in names), *_signs(kinds, names)]
+    values = (one_zero(name, kinds[name]) for name in names)
+    keys = [*values, *(f"isnull({name})" for name in names), *_signs(kinds, names)]
     hashes = [f"xxhash64({seed}, {', '.join(keys)}) AS h{seed}" for seed in (1, 2)]
     # Halves of hashes, as sums of whole hashes would be too large for 64 bits.
     halves = ("(h1 & 4294967295)", "shiftright(h1, 32)", "(h2 & 4294967295)", "shiftright(h2, 32)")
@@ -124,7 +131,7 @@ def _has_nested(kinds: Mapping[str, T.DataType]) -> bool:
 
 def _signs(kinds: Mapping[str, T.DataType], names: Sequence[str]) -> list[str]:
     """SQL conditions that a column is -0.0, one for each column of floats."""
-    floats = [name for name in names if isinstance(kinds[name], (T.FloatType, T.DoubleType))]
+    floats = [name for name in names if isinstance(kinds[name], FLOATS)]
     return [f"coalesce({name} = 0 AND string({name}) = '-0.0', false)" for name in floats]
 
 

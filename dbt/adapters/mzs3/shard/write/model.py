@@ -24,7 +24,6 @@ from dbt.adapters.mzs3.shard.rows import (
     additions,
     in_wire_type,
     parts_of_changes,
-    sort_parts,
     wire_spark_type,
 )
 from dbt.adapters.mzs3.shard.state.columns import ddl_of, evolved_columns, fits, given_columns
@@ -95,8 +94,8 @@ def changes_of(run: ShardRun, state: ShardState, moment: int) -> DataFrame:
         stored = sum(batch.bytes for batch in state.batches)
         changes = changes_between(rows, before, stored).select(selected)
         return parts_of_changes(changes, keys, parts, state.batches)
-    new = in_parts(additions(rows).select(selected), parts or default_parallelism(run.spark))
-    return sort_parts(new, keys) if keys else new
+    new = additions(rows).select(selected)
+    return in_parts(new, parts or default_parallelism(run.spark), sort_by=keys)
 
 
 def model_rows(frame: DataFrame, columns: Sequence[ShardColumn]) -> DataFrame:
