@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.arrow.packed import MAX_DOUBLE_DIGITS
+from dbt.adapters.mzs3.rows.batches import sends_native_batches
 from dbt.adapters.mzs3.rows.columns import FLOATS, one_zero
 from dbt.adapters.mzs3.rows.packing import packed_columns, unpacked_columns
 from dbt.adapters.mzs3.shard.rows import DIFF, column_types, consolidate
@@ -48,8 +50,14 @@ def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> Data
         sent = [column.rpartition(" as ")[2] for column in packed]
         nullable = [name for name in sent if name in names]
         missed = [*_nulls(nullable), *_signs(row_kinds, names)]
-        sides = [side.selectExpr(*packed, DIFF) for side in (now, gone)]
-        changes = consolidate(_without_equal(sides, sent, missed, stored), ["h1", *sent])
+        # Comet shuffles only its own rows natively, and those that Python has read are Spark's. For
+        # Spark itself, one shuffle is faster.
+        is_native = sends_native_batches(rows.sparkSession)
+        sides = (now, gone) if is_native else (now.union(gone),)
+        packed_sides = [side.selectExpr(*packed, DIFF) for side in sides]
+        keys = [one_zero(name, row_kinds.get(name)) for name in sent]
+        found = _without_equal(packed_sides, sent, (keys, [*keys, *missed]), stored)
+        changes = consolidate(found, ["h1", *sent])
         changes = changes.selectExpr(*unpacked_columns(schema), DIFF)
     if not doubles:
         return changes
@@ -63,28 +71,27 @@ BYTES_OF_A_SORT = 64 << 20
 
 
 def _without_equal(
-    sides: Sequence[DataFrame], names: Sequence[str], missed: Sequence[str], stored: int
+    sides: Sequence[DataFrame],
+    names: Sequence[str],
+    keys: tuple[Sequence[str], Sequence[str]],
+    stored: int,
 ) -> DataFrame:
     """Removes unchanged rows: groups with equal hashes h1 and h2, in which the sum of `d` is 0.
 
-    `missed` is SQL for what a hash of the columns ignores: NULLs, and the sign of -0.0. Each row
-    is computed once, as a query may return different rows each time. Rows with the same h1 are in
-    one partition.
+    `keys` is SQL of what each hash is of; the second includes what a hash of the columns ignores:
+    NULLs, and the sign of -0.0. Each row is computed once, as a query may return different rows
+    each time. Rows with the same h1 are in one partition.
     """
-    first, second = HASHES
-    kinds = column_types(sides[0])
-    keys = [one_zero(name, kinds[name]) for name in names]
-    hashes = first.format(", ".join(keys)), second.format(", ".join([*keys, *missed]))
+    hashes = [sql.format(", ".join(of)) for sql, of in zip(HASHES, keys, strict=True)]
     # One partition per core: it need not fit into memory, as Spark sorts it. With Spark's default
     # of 200 partitions, writing shuffle blocks would take a third of the time. More partitions for
     # large files, as a cluster that scales up may have few cores yet. Always a multiple of the
     # cores, as two cores take as long for five equal tasks as for six.
     cores = default_parallelism(sides[0].sparkSession)
     rounds = max(1, -(-stored // (cores * BYTES_OF_A_SORT)))
-    # Each side is shuffled by itself, as a native engine can only shuffle its own rows natively.
-    now, gone = (
+    shuffled = [
         side.selectExpr(*names, DIFF, *hashes).repartition(cores * rounds, "h1") for side in sides
-    )
+    ]
     same_hash = "OVER (PARTITION BY h1)"
     aggregates = (
         f"sum({DIFF}) {same_hash} AS _mz_sum",
