@@ -50,8 +50,8 @@ def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> Data
         sent = [column.rpartition(" as ")[2] for column in packed]
         nullable = [name for name in sent if name in names]
         missed = [*_nulls(nullable), *_signs(row_kinds, names)]
-        # Comet shuffles only its own rows natively, and those that Python has read are Spark's. For
-        # Spark itself, one shuffle is faster.
+        # Comet shuffles only its own rows natively, and those that Python has read are Spark's.
+        # Spark itself takes longer for two shuffles than for one.
         is_native = sends_native_batches(rows.sparkSession)
         sides = (now, gone) if is_native else (now.union(gone),)
         packed_sides = [side.selectExpr(*packed, DIFF) for side in sides]
@@ -98,9 +98,9 @@ def _without_equal(
         f"min(h2) {same_hash} AS _mz_least",
         f"max(h2) {same_hash} AS _mz_most",
     )
-    return (
-        now.union(gone).selectExpr("*", *aggregates).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
-    )
+    # A union of two sides with the same partitions has these, too, and needs no other shuffle.
+    both = reduce(DataFrame.union, shuffled)
+    return both.selectExpr("*", *aggregates).where("_mz_sum <> 0 OR _mz_least <> _mz_most")
 
 
 def _casts(names: Sequence[str], types: Mapping[str, str]) -> list[str]:
