@@ -33,7 +33,7 @@ NATIVE_TESTS := $(addprefix tests/functional/export/test_,native.py batches.py d
   empty.py job.py packing.py round_trip.py types.py) tests/functional/shard/test_native.py
 
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores \
-  test-formats test-native test-oldest test-mutants lint docs bench bench-all bench-peers clean
+  test-formats test-native test-oldest test-mutants lint docs bench bench-all bench-peers bench-native clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
@@ -135,6 +135,11 @@ bench-all: .venv/.benchmark .venv/.demo .venv/.workers .stores/minio ## All figu
 bench-peers: .venv/.benchmark .stores/minio ## Beside Spark over s3a and DuckDB, on MinIO; needs Go
 	@$(WITH_JAVA) && $(BIN)/python benchmarks/peers.py
 
+bench-native: .venv-formats/comet.jar .venv-formats/.benchmark ## Exports with Comet and without, on Spark 4.1
+bench-native: BIN := .venv-formats/bin
+bench-native:
+	@$(WITH_JAVA) && $(BIN)/python benchmarks/copy_to_s3.py native
+
 clean: ## Remove what these targets made
 	rm -rf .venv .venv-formats .venv-oldest .java_home .demo .stores site sample_project/target sample_project/logs
 
@@ -146,6 +151,10 @@ clean: ## Remove what these targets made
 
 .venv-formats/.formats: pyproject.toml scripts/environment.sh
 	@PYTHON="$(PYTHON)" VENV=.venv-formats scripts/environment.sh test,formats
+	@touch $@
+
+.venv-formats/.benchmark: .venv-formats/.formats
+	@PYTHON="$(PYTHON)" VENV=.venv-formats scripts/environment.sh formats,benchmark
 	@touch $@
 
 .venv-formats/comet.jar: .venv-formats/.formats

@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from memory import WorkerMemory
+from memory import WorkerMemory, processor_seconds
 from s3_server import serve_s3
 from session import BUCKET, Session, median_seconds
 from table import BYTES_PER_ROW, PARTITIONED, TABLE
@@ -24,12 +26,23 @@ from table import BYTES_PER_ROW, PARTITIONED, TABLE
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.options.values import parse_size
 
+# Where `make bench-native` puts the jar, docs/engines/native.md has what each setting is for.
+COMET = {
+    "spark.driver.extraClassPath": str(Path(sys.prefix) / "comet.jar"),
+    "spark.plugins": "org.apache.spark.CometPlugin",
+    "spark.shuffle.manager": "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager",
+    "spark.comet.exec.pyarrowUDF.enabled": "true",
+    "spark.comet.scan.unsignedSmallIntSafetyCheck": "false",
+    "spark.memory.offHeap.enabled": "true",
+    "spark.memory.offHeap.size": "4g",
+}
+
 
 def main() -> None:
     arguments = _arguments()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory(prefix="mzs3-bench-") as name:
-        bench = Bench(Path(name))
+        bench = Bench(Path(name), **(COMET if arguments.measure == "native" else {}))
         many_uploads = arguments.measure == "partitions"
         with serve_s3(bench.s3_folder, many_uploads=many_uploads) as bench.connection:
             if arguments.measure == "ratios":
@@ -38,6 +51,8 @@ def main() -> None:
                 bench.memory(parse_size(arguments.bytes))
             elif arguments.measure == "linear":
                 bench.linear(arguments.rows)
+            elif arguments.measure == "native":
+                bench.native(arguments.rows, arguments.rounds)
             else:
                 bench.partitions()
         bench.spark.stop()
@@ -46,8 +61,8 @@ def main() -> None:
 class Bench(Session):
     """One Spark session, one S3 server, and what is measured with them."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, **settings: str) -> None:
+        super().__init__(folder, **settings)
         self.exports = 0
 
     def ratios(self, rows: int, rounds: int) -> None:
@@ -74,6 +89,38 @@ class Bench(Session):
         for way, median in medians.items():
             base = medians["df.write.parquet" if "parquet" in way else "df.write.csv"]
             print(f"{way:<20}{median:>8.2f} s {median / base:>8.2f} x")
+
+    def native(self, rows: int, rounds: int) -> None:
+        """Print the median of each way with Comet and without, which `spark.comet.enabled` turns
+        off, and its ratio to Spark's writer without."""
+        query = self._stored(rows)
+        written = self.folder / "written"
+        processor: dict[str, list[float]] = {}
+
+        def write(kind: str) -> None:
+            self.spark.sql(query).write.format(kind).save(str(written))
+
+        def run(way: str, work: Callable[[], object], _: int) -> None:
+            self.spark.conf.set("spark.comet.enabled", str(way.endswith("Comet")).lower())
+            before = processor_seconds()
+            work()
+            processor.setdefault(way, []).append(processor_seconds() - before)
+
+        works: dict[str, Callable[[], object]] = {}
+        for kind in ("csv", "parquet"):
+            works[f"df.write.{kind}"] = partial(write, kind)
+            works[f"copy_to_s3 {kind}"] = partial(self.export, query, format=kind)
+        turns = {
+            way: partial(run, way, work)
+            for name, work in works.items()
+            for way in (name, f"{name}, Comet")
+        }
+        medians = median_seconds(turns, rounds, lambda: shutil.rmtree(written, ignore_errors=True))
+        print(f"{rows:,} rows, medians of {rounds}")
+        for way, median in medians.items():
+            base = medians["df.write.parquet" if "parquet" in way else "df.write.csv"]
+            spent = statistics.median(processor[way][1:])
+            print(f"{way:<28}{median:>8.2f} s {median / base:>8.2f} x {spent:>8.1f} processor s")
 
     def memory(self, size: int) -> None:
         """Print the most memory a Python worker had while it exported about `size` bytes alone."""
@@ -134,9 +181,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "measure",
         nargs="?",
-        choices=("ratios", "memory", "linear", "partitions"),
+        choices=("ratios", "native", "memory", "linear", "partitions"),
         default="ratios",
-        help="ratios to Spark's writers; memory of a worker; time by rows; many partitions",
+        help="ratios to Spark's writers; the same with Comet; memory of a worker; time by rows; "
+        "many partitions",
     )
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=5)

@@ -77,10 +77,11 @@ class DriverPeak:
         return resident, heap
 
 
-def processor_seconds() -> float:
-    """What this process, those below it and those that they waited for have computed so far."""
+def processor_seconds(word: bytes = b"") -> float:
+    """What this process, those below it and those that they waited for have computed so far; with
+    a `word`, of those below it whose command has the word."""
     ticks = 0
-    for pid in (os.getpid(), *_descendants(b"")):
+    for pid in (*([] if word else [os.getpid()]), *_descendants(word)):
         with contextlib.suppress(OSError):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             ticks += sum(map(int, fields[11:15]))

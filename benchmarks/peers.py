@@ -4,7 +4,8 @@ For exports that is Spark's own writer over s3a and DuckDB's `COPY`, all from th
 files on the local disk. For ingestion it is Spark's own reader over s3a and DuckDB's `read_csv`,
 all from the same CSV objects, each into a table of its own on the local disk. All run in one
 process and in turn, against MinIO on this machine: read the ratios. The processor time is that of
-all processes, the server's too, and moves least when the machine has other work.
+all processes, and beside it that without the server's, which moves least when the machine has
+other work: what each way costs itself, as on a cluster the server has processors of its own.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from dbt.adapters.mzs3.store.connection import AwsConnection
 HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.5.0"  # of the Hadoop in pyspark 4.3
 CORES = 2  # of DuckDB too; Session has as many
 FLOOR, S3A, DUCKDB = "df.write to a folder", "Spark over s3a", "DuckDB"
-# Of each way the seconds and the processor seconds of each round.
-Measured = dict[str, tuple[list[float], list[float]]]
+SERVER = b"minio"  # in its command
+# Of each way the seconds of each round, the processor seconds of all, and those of the server.
+Measured = dict[str, tuple[list[float], list[float], list[float]]]
 # What is compared of all rows: how many values each column has, and that they are in place.
 COUNTS = f"SELECT sum(id), sum(price), {', '.join(f'count({name})' for name in COLUMNS)} FROM "
 
@@ -169,15 +171,17 @@ class Peers(Session):
 def _measure(
     ways: Mapping[str, Callable[[int], object]], rounds: int, check: Callable[[str], object]
 ) -> Measured:
-    processor: dict[str, list[float]] = {way: [] for way in ways}
+    everyone: dict[str, list[float]] = {way: [] for way in ways}
+    server: dict[str, list[float]] = {way: [] for way in ways}
 
     def run(way: str, turn: int) -> None:
-        before = processor_seconds()
+        before, served = processor_seconds(), processor_seconds(SERVER)
         ways[way](turn)
-        processor[way].append(processor_seconds() - before)
+        everyone[way].append(processor_seconds() - before)
+        server[way].append(processor_seconds(SERVER) - served)
 
     seconds = seconds_in_turn({way: partial(run, way) for way in ways}, rounds, check)
-    return {way: (times, processor[way][1:]) for way, times in seconds.items()}
+    return {way: (times, everyone[way][1:], server[way][1:]) for way, times in seconds.items()}
 
 
 def _duckdb(file: Path, connection: AwsConnection) -> duckdb.DuckDBPyConnection:
@@ -205,14 +209,16 @@ def _dialect() -> str:
 
 def _tell(what: str, measured: Measured) -> None:
     """Print the medians of each way: seconds, their ratio to s3a's in the same round with the
-    smallest and the largest, and processor seconds; then who wins."""
-    print(f"\n{what:<24}{'seconds':>8}{'to s3a':>8}  {'from, to':<14}{'processor':>9}")
-    for way, (seconds, processor) in measured.items():
+    smallest and the largest, processor seconds, and those without the server's; then who wins."""
+    head = f"{'seconds':>8}{'to s3a':>8}  {'from, to':<14}{'processor':>9}{'its own':>9}"
+    print(f"\n{what:<24}{head}")
+    for way, (seconds, everyone, server) in measured.items():
         ratios = _ratios(seconds, measured[S3A][0])
         spread = f"{min(ratios):.2f}, {max(ratios):.2f}"
         numbers = f"{median(seconds):>8.2f}{median(ratios):>8.2f}  {spread:<14}"
-        print(f"{way:<24}{numbers}{median(processor):>9.1f}")
-    ways = {way: seconds for way, (seconds, _) in measured.items() if way != FLOOR}
+        own = median(all_of - served for all_of, served in zip(everyone, server, strict=True))
+        print(f"{way:<24}{numbers}{median(everyone):>9.1f}{own:>9.1f}")
+    ways = {way: seconds for way, (seconds, *_) in measured.items() if way != FLOOR}
     first = min(ways, key=lambda way: median(ways[way]))
     others = (
         f"{way} takes {median(_ratios(seconds, ways[first])):.2f} times as long"
