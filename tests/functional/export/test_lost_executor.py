@@ -17,6 +17,7 @@ import pytest
 from support import SUPPORT
 from support.s3.faulty import FaultyS3, Request
 from support.spark.export_on_cluster import GROUPS
+from support.spark.native import native_parameters
 from support.spark.standalone import executors_below
 
 from dbt.adapters.mzs3.events import CopyEvent
@@ -72,7 +73,7 @@ def run(
 ) -> tuple[int, str]:
     """The exit code and the output."""
     argument = {
-        "parameters": UNCHECKED,
+        "parameters": {**UNCHECKED, **native_parameters()},
         "endpoint": faulty.endpoint,
         "location": location,
         "what": what,
