@@ -105,7 +105,8 @@ test-native: BIN := .venv-formats/bin
 test-native: export MZS3_NATIVE := 1
 test-native: export MZS3_INTERPRETED := 1
 test-native:
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -m "not long" $(NATIVE_TESTS)
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -m "not long" $(NATIVE_TESTS) && \
+	  $(BIN)/python -m pytest -m long -k "each_row_once or twice" tests/functional/export/test_lost_executor.py
 
 test-oldest: .venv-oldest/.test .venv-oldest/.workers ## The tests of make test with the lowest versions of all packages
 test-oldest: BIN := .venv-oldest/bin

@@ -98,6 +98,46 @@ def test_a_server_and_a_spark_that_has_ended_tell_nothing_of_tasks() -> None:
     assert engine.has_running_tasks(remote_session) is None
 
 
+@pytest.mark.parametrize(
+    ("reason", "attempt", "lost"),
+    [
+        (None, 0, False),
+        (None, 1, True),
+        ("Some(worker lost)", 0, True),
+        ("Some(Executor killed by driver.)", 0, False),
+    ],
+)
+def test_rows_may_be_lost_with_an_executor_or_with_a_stages_attempt(
+    reason: str | None, attempt: int, lost: bool
+) -> None:
+    def executor(name: str, why: str | None) -> Any:
+        ended = SimpleNamespace(id=lambda: name, isActive=lambda: False, removeReason=lambda: why)
+        running = SimpleNamespace(id=lambda: name, isActive=lambda: True)
+        return ended if why else running
+
+    executors = [executor("0", "Some(lost long ago)"), executor("1", None)]
+    jobs = [1]
+    found = SimpleNamespace(size=lambda: len(executors), apply=lambda place: executors[place])
+    context = SimpleNamespace(
+        statusStore=lambda: SimpleNamespace(executorList=lambda _: found),
+        statusTracker=lambda: SimpleNamespace(getJobIdsForTag=lambda _: jobs),
+    )
+    statuses = SimpleNamespace(
+        # Job 1 was there before.
+        getJobInfo=lambda job: SimpleNamespace(stageIds=[job]),
+        getStageInfo=lambda stage: SimpleNamespace(currentAttemptId=1 if stage == 1 else attempt),
+    )
+    session: Any = Session()
+    session._jsparkSession = SimpleNamespace(sessionJobTag=lambda: "tag")
+    session.sparkContext = SimpleNamespace(
+        _jsc=SimpleNamespace(sc=lambda: context), statusTracker=lambda: statuses
+    )
+    has_losses = engine.losses(session)
+    executors[1] = executor("1", reason)
+    jobs.append(2)
+    assert has_losses() is lost
+
+
 def test_the_default_parallelism_is_the_schedulers_unless_the_session_sets_it() -> None:
     session: Any = Session()
     session.sparkContext = SimpleNamespace(defaultParallelism=8)

@@ -85,7 +85,7 @@ def test_what_is_shipped_runs_where_the_package_is_not(tmp_path):
     (tmp_path / "functions").write_bytes(cloudpickle.dumps(functions))
     command = [sys.executable, "-c", WORKER, tmp_path / "functions"]
     told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-    report = {"report": ['{"stage": null, "refuted": null}']}
+    report = {"report": ['{"stage": null, "refuted": null, "sums": [0, 0]}']}
     # Each with what is its own, and the code of both unpickled once.
     assert told.stdout == f"['a', 'b'] 1\n{[report, report]}\n"
 

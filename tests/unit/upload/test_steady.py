@@ -107,6 +107,7 @@ def test_tasks_do_not_go_on_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> Non
         raise PySparkException("the server is gone")
 
     nothing: Any = None
+    spec: Any = SimpleNamespace(max_batch_bytes=None)
     interrupted: list[bool] = []
     spark = SimpleNamespace(interruptAll=interrupt)
     written = SimpleNamespace(collect=collect)
@@ -114,7 +115,7 @@ def test_tasks_do_not_go_on_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(upload_job, "settings", lambda *_: nullcontext())
     monkeypatch.setattr(upload_job, "shipped", lambda *_: nothing)
     with pytest.raises(KeyboardInterrupt):
-        run_upload_job(rows, nothing)
+        run_upload_job(rows, spec)
     assert interrupted == [True]
 
 

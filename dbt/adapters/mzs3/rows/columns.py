@@ -143,23 +143,23 @@ def order_keys(schema: T.StructType) -> list[str]:
 def _with_sign(value: str, kind: T.DataType) -> str:
     # The text shows the sign of a zero. Only zeros are cast to text.
     negative_zero = f"{value} = 0 AND startswith(cast({value} AS string), '-')"
-    return _struct({"value": one_zero(value, kind), "is_negative_zero": negative_zero})
+    return _struct({"value": _one_zero(value, kind), "is_negative_zero": negative_zero})
 
 
-def one_zero(value: str, kind: T.DataType | None) -> str:
-    """SQL of the value; of a float, with one bit pattern for all NaNs, and one for 0.0 and -0.0.
+def _one_zero(value: str, kind: T.DataType) -> str:
+    name = kind.simpleString()
+    return f"nanvl({value}, cast('NaN' AS {name})) + cast(0 AS {name})"
 
-    Spark sorts and hashes these alike by itself, but Comet does not.
-    """
-    if not isinstance(kind, FLOATS):
-        return value
-    return (
-        f"nanvl({value}, cast('NaN' AS {kind.simpleString()})) + cast(0 AS {kind.simpleString()})"
-    )
+
+def _is_float(kind: T.DataType) -> bool:
+    return isinstance(kind, FLOATS)
 
 
 FLOATS = (T.FloatType, T.DoubleType)
-SIGNED = NestedTransform(lambda kind: isinstance(kind, FLOATS), _with_sign)
+SIGNED = NestedTransform(_is_float, _with_sign)
+# Floats with one bit pattern for all NaNs, and one for 0.0 and -0.0: Spark sorts and hashes these
+# alike by itself, but Comet does not.
+ONE_ZERO = NestedTransform(_is_float, _one_zero)
 
 
 def queried_rows(spark: SparkSession, node: str, query: str) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.write.format import HASH_COLUMN, PART_COLUMN
 from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, only_if_narrow
-from dbt.adapters.mzs3.rows.columns import one_zero, order_keys
+from dbt.adapters.mzs3.rows.columns import ONE_ZERO, order_keys
 from dbt.adapters.mzs3.rows.packing import packed_columns
 from dbt.adapters.mzs3.types.table import type_named
 
@@ -21,7 +21,8 @@ _SPREAD = "_mz_spread"
 
 # Spark's hash of an `int` is Murmur3 with the seed 42, whose steps can be undone one by one. Each
 # is a column of its own, as its value is used more than once: a number of 32 bits without a sign,
-# in a bigint. Factors are below 2 ** 31, so that no product overflows.
+# in a bigint. Factors are below 2 ** 31, so that no product overflows. Of the last step of Murmur3
+# nothing is to be undone, as numbers of parts have no more than 16 bits.
 _LOW = f"{2**32 - 1}L"
 _UNHASHED = (
     f"({{0}} * 2127672349L) & {_LOW}",
@@ -77,7 +78,7 @@ def sort_keys(schema: T.StructType, first: Sequence[str]) -> list[str]:
     """The columns `first`, and all others of `order_keys`, so that only equal rows are ties."""
     kinds = {field.name: field.dataType for field in schema.fields}
     others = (key for key in order_keys(schema) if key not in first)
-    return [*(one_zero(name, kinds.get(name)) for name in first), *others]
+    return [*(ONE_ZERO.of(name, kinds.get(name, T.LongType())) for name in first), *others]
 
 
 def sorted_parts(numbered: DataFrame, parts: int, keys: Sequence[str]) -> DataFrame:

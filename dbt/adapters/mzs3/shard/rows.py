@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from dbt.adapters.mzs3.formats.write.format import HASH_COLUMN, PART_COLUMN
-from dbt.adapters.mzs3.rows.columns import INTERVALS, SIGNED, NestedTransform, one_zero
+from dbt.adapters.mzs3.rows.columns import INTERVALS, ONE_ZERO, SIGNED, NestedTransform
 from dbt.adapters.mzs3.rows.plan import in_parts, row_hash, sort_keys, sorted_parts
 from dbt.adapters.mzs3.shard.batch.write import with_times
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
@@ -151,7 +151,7 @@ def sort_across_parts(
     Rows with equal keys are in one part. The keys in `sample` determine where parts begin.
     """
     kinds = column_types(rows)
-    key = F.struct(*[F.expr(one_zero(name, kinds[name])).alias(name) for name in keys])
+    key = F.struct(*[F.expr(ONE_ZERO.of(name, kinds[name])).alias(name) for name in keys])
     part = _part_of(key, 0, parts - 1)
     bounds = F.broadcast(_bounds(sample, key, parts))
     spread_rows = rows.crossJoin(bounds).select(part.alias(PART_COLUMN), *rows.columns)

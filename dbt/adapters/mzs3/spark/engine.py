@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,16 +98,46 @@ def has_running_tasks(session: SparkSession) -> bool | None:
     if is_remote(session):
         return None
     try:
-        tracker = session.sparkContext._jsc.sc().statusTracker()
-        ids = tracker.getJobIdsForTag(session._jsparkSession.sessionJobTag())
         status = session.sparkContext.statusTracker()
-        jobs = [job for job in map(status.getJobInfo, ids) if job is not None]
+        jobs = [job for job in map(status.getJobInfo, _jobs(session)) if job is not None]
         stages = (status.getStageInfo(stage) for job in jobs for stage in job.stageIds)
         return any(job.status == "RUNNING" for job in jobs) or any(
             stage is not None and stage.numActiveTasks > 0 for stage in stages
         )
     except (JavaError, AttributeError):  # Spark has ended
         return None
+
+
+def losses(session: SparkSession) -> Callable[[], bool]:
+    """A function that tells, after a job of the session, whether Spark may have computed some of
+    its rows twice since this call: executors were lost, or a stage was attempted again. Only for
+    Spark in this process."""
+    store = session.sparkContext._jsc.sc().statusStore()
+    status = session.sparkContext.statusTracker()
+
+    def lost() -> set[str]:
+        executors = store.executorList(False)
+        found = (executors.apply(place) for place in range(executors.size()))
+        return {one.id() for one in found if not one.isActive() and not _was_ended(one)}
+
+    before, jobs_before = lost(), set(_jobs(session))
+
+    def are_there() -> bool:
+        jobs = [status.getJobInfo(job) for job in set(_jobs(session)) - jobs_before]
+        stages = (status.getStageInfo(stage) for job in jobs if job for stage in job.stageIds)
+        return bool(lost() - before) or any(stage and stage.currentAttemptId for stage in stages)
+
+    return are_there
+
+
+def _was_ended(executor: Any) -> bool:
+    """Whether Spark itself ended the executor, which then has no rows that are needed."""
+    return "killed by driver" in str(executor.removeReason())
+
+
+def _jobs(session: SparkSession) -> list[int]:
+    tracker = session.sparkContext._jsc.sc().statusTracker()
+    return list(tracker.getJobIdsForTag(session._jsparkSession.sessionJobTag()))
 
 
 def rows_written(command: DataFrame) -> int | None:
@@ -141,8 +172,10 @@ def not_native(frame: DataFrame) -> dict[str, str]:
     if not others:
         return {}
     java: Any = frame.sparkSession._jvm
-    explained = java.org.apache.comet.ExtendedExplainInfo().generateExtendedInfo(plan)
-    reasons = dict(_REASON.findall(explained))
+    reasons: dict[str, str] = {}
+    with suppress(JavaError, TypeError):  # of another version of Comet
+        explained = java.org.apache.comet.ExtendedExplainInfo().generateExtendedInfo(plan)
+        reasons = dict(_REASON.findall(explained))
     return {name: reasons.get(name, "") for name in others}
 
 

@@ -385,6 +385,6 @@ def _asks_for_md5(exc: StoreError) -> bool:
 
 
 def _may_be_unknown(exc: StoreError) -> bool:
-    """Whether the store may lack DeleteObjects, or not support it in the form of boto3."""
+    """Whether the store may lack what was asked for: DeleteObjects, or a checksum of parts."""
     is_known = isinstance(exc, (PermissionDeniedError, ThrottledError)) or nothing_works(exc)
     return not is_known and (400 <= exc.status < 500 or isinstance(exc, NotSupportedError))

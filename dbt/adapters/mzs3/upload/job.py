@@ -182,12 +182,16 @@ def check_count(written: int, counted: int) -> None:
 def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
     """Uploads the rows of `parts`, which `in_parts` made; raises what Spark raises.
 
-    Spark fails the job if rows that it computes again differ from the ones it lost.
+    Spark fails the job if rows that it computes again differ from the ones it lost. With Comet,
+    this process looks for rows that may have been lost.
     """
     spark = parts.sparkSession
     # TaskContext is an argument, as shipped code does not import pyspark.
     write = shipped(write_parts, spec, TaskContext.get)
     written = parts.mapInArrow(write, REPORT_DDL)
+    is_native = spec.max_batch_bytes is not None
+    # Comet's shuffle has no checksums of what it has lost, before the last shuffle neither.
+    has_lost_rows = engine.losses(spark) if is_native else bool
     try:
         with settings(spark, {**_COMPARED, **spark_shuffle(spark)}):
             reports = [json.loads(row[0]) for row in written.collect()]
@@ -202,11 +206,12 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
     files = [PendingFile.from_dict(report) for report in reports if "stage" not in report]
     if refuted := next((task["refuted"] for task in tasks if task["refuted"]), None):
         return Uploads(files, refuted)
-    if not wrote_in_one_attempt(spark, {task["stage"] for task in tasks}, len(tasks)):
+    once = wrote_in_one_attempt(spark, {task["stage"] for task in tasks}, len(tasks))
+    if not once or has_lost_rows():
         return Uploads(files, "rows computed anew")
     added, removed = (sum(task["sums"][sign] for task in tasks) for sign in (0, 1))
     found = Uploads(files, sums=(added, removed))
-    if spec.max_batch_bytes is None:
+    if not is_native:
         return found
     rows, others = engine.rows_shuffled(written), engine.not_native(written)
     return replace(found, counted_rows=rows, not_native=others)

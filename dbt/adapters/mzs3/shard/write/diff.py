@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.arrow.packed import MAX_DOUBLE_DIGITS
 from dbt.adapters.mzs3.rows.batches import sends_native_batches
-from dbt.adapters.mzs3.rows.columns import FLOATS, one_zero
+from dbt.adapters.mzs3.rows.columns import FLOATS, ONE_ZERO
 from dbt.adapters.mzs3.rows.packing import packed_columns, unpacked_columns
 from dbt.adapters.mzs3.shard.rows import DIFF, column_types, consolidate
 from dbt.adapters.mzs3.shard.types import Column, Type
@@ -55,7 +55,7 @@ def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> Data
         is_native = sends_native_batches(rows.sparkSession)
         sides = (now, gone) if is_native else (now.union(gone),)
         packed_sides = [side.selectExpr(*packed, DIFF) for side in sides]
-        keys = [one_zero(name, row_kinds.get(name)) for name in sent]
+        keys = [ONE_ZERO.of(name, row_kinds.get(name, T.LongType())) for name in sent]
         found = _without_equal(packed_sides, sent, (keys, [*keys, *missed]), stored)
         changes = consolidate(found, ["h1", *sent])
         changes = changes.selectExpr(*unpacked_columns(schema), DIFF)
@@ -120,7 +120,7 @@ def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
     if _has_nested(kinds):
         return ""
     # The keys include what a hash misses: it ignores NULLs, and treats -0.0 as 0.0.
-    values = (one_zero(name, kinds[name]) for name in names)
+    values = (ONE_ZERO.of(name, kinds[name]) for name in names)
     keys = [*values, *(f"isnull({name})" for name in names), *_signs(kinds, names)]
     hashes = [f"xxhash64({seed}, {', '.join(keys)}) AS h{seed}" for seed in (1, 2)]
     # Halves of hashes, as sums of whole hashes would be too large for 64 bits.
