@@ -42,6 +42,8 @@ FOUR_CORES = {
     "spark.sql.session.timeZone": "America/New_York",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "101",
     "spark.sql.execution.arrow.useLargeVarTypes": "true",
+    # On by default since Spark 4.3: it moves sorts of a partition's rows.
+    "spark.sql.execution.pushDownLocalSort": "false",
 }
 # A second attempt is begun as soon as a task is seen to take longer than the others.
 SPECULATIVE = {
