@@ -69,7 +69,7 @@ coverage: .venv/.test ## How much of the package `make test` runs, in Spark's wo
 test-rest: .venv/.test ## The tests that `make test` leaves out, but for the long ones
 	@$(WITH_JAVA) && $(BIN)/python -m pytest -n 3 --dist loadfile -m "slow and not light and not long and not cluster"
 	@$(WITH_JAVA) && MZS3_LIGHT_SPARK=1 $(BIN)/python -m pytest -n 3 -m "light and not long"
-	@$(MAKE) --no-print-directory -j 3 order-1 order-2 order-3
+	@$(MAKE) --no-print-directory -j 2 order-1 order-2
 
 # The unit tests in another order for each seed, in one process: so a seed repeats what it has shown.
 # What they leave behind does not depend on the examples of properties, so that a few are enough.
