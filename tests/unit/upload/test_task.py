@@ -131,6 +131,15 @@ def test_different_rows_of_one_hash_leave_no_upload_and_a_row_that_says_so(s3: F
     assert s3.aborted == s3.uploads.keys() != set()
 
 
+def test_a_batch_that_is_too_large_before_its_last_row_leaves_no_upload(s3: FakeS3) -> None:
+    limited = spec(max_batch_bytes=2000)
+    empty, long = batch([], []), "x" * 3000
+    files, task = outcome(limited, empty, batch([0, 0], ["a", long]), batch([0], [long]))
+    assert (len(files), task["refuted"]) == (1, None)
+    files, task = outcome(limited, batch([0, 0], [long, "a"]))
+    assert (files, task["refuted"]) == ([], "large batches")
+
+
 def test_a_task_tells_its_stage_with_files_and_without(s3: FakeS3) -> None:
     for batches in ([], [batch([0], ["a"])], [batch([0, 1], ["a", "b"])]):
         _, task = outcome(spec(), *batches)

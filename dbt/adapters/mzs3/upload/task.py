@@ -210,7 +210,7 @@ def _limited(batches: Batches, max_bytes: int | None) -> Batches:
     """The batches. Raises RefutedError if one is larger than `max_bytes` even without its last
     row, unless that is None: Spark's own batches end with the row that passes its limit."""
     for batch in batches:
-        if max_bytes is not None and batch.slice(0, batch.num_rows - 1).nbytes > max_bytes:
+        if max_bytes is not None and batch[:-1].nbytes > max_bytes:
             raise RefutedError("large batches")
         yield batch
 
