@@ -160,7 +160,7 @@ clean: ## Remove what these targets made
 
 .venv-formats/comet.jar: .venv-formats/.formats
 	@.venv-formats/bin/python -c "import sys, urllib.request as web; web.urlretrieve(*sys.argv[1:])" \
-	  "https://repo1.maven.org/maven2/$(COMET)" $@
+	  "https://repo1.maven.org/maven2/$(COMET)" $@.part && mv $@.part $@
 
 .venv-oldest/.%: pyproject.toml scripts/environment.sh
 	@PYTHON="$(PYTHON)" VENV=.venv-oldest OLDEST=yes scripts/environment.sh $*
