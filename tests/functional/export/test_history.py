@@ -15,6 +15,7 @@ from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.export.history_table import History, RecordedRun
 from dbt.adapters.mzs3.export.job import copy_to_s3
 from dbt.adapters.mzs3.export.monitor import RunContext
+from dbt.adapters.mzs3.export.report.read import read_runs
 from dbt.adapters.mzs3.spark.session import isolated_session
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
@@ -133,7 +134,7 @@ class TestCopyHistory:
 MOMENT = datetime(1970, 1, 1, microsecond=2000, tzinfo=timezone.utc)
 
 
-def append_to(history: History, model: str) -> None:
+def append_to(history: History, model: str, *, native: bool | None = None) -> None:
     run = RecordedRun(
         model=model,
         location="s3://b/",
@@ -148,8 +149,28 @@ def append_to(history: History, model: str) -> None:
         invocation_id="i",
         format="csv",
         on_existing="fail",
+        native=native,
     )
     history.append(run)
+
+
+def test_a_table_of_an_earlier_version_gets_the_new_column(spark: Any) -> None:
+    schema = "history_of_old"
+    spark.sql(f"create schema {schema}")
+    try:
+        append_to(History(spark, schema), "old")
+        spark.sql(
+            f"create table {schema}.older using parquet partitioned by (day, run) "
+            f"as select * except (native) from {schema}.mzs3_copy_history"
+        )
+        spark.sql(f"drop table {schema}.mzs3_copy_history")
+        spark.sql(f"alter table {schema}.older rename to {schema}.mzs3_copy_history")
+        assert [run.native for run in read_runs(spark, schema, since=MOMENT)] == [None]
+        append_to(History(spark, schema), "new", native=True)
+        runs = read_runs(spark, schema, since=MOMENT)
+        assert {run.model: run.native for run in runs} == {"old": None, "new": True}
+    finally:
+        spark.sql(f"drop schema {schema} cascade")
 
 
 @pytest.mark.slow  # of a table that Hive keeps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -32,13 +32,22 @@ class Spark:
     def __init__(self) -> None:
         self.written: list[tuple[str, pa.Table]] = []
         self.statements: list[str] = []
+        self.columns = [column.name for column in fields(RecordedRun)]
 
     def sql(self, statement: str) -> Spark:
         self.statements.append(statement)
         return self
 
     def collect(self) -> list[tuple[str, str]]:
-        names = ["# Partition Information", "# col_name", "day", "run"]
+        names = [
+            *self.columns,
+            "day",
+            "run",
+            "# Partition Information",
+            "# col_name",
+            "day",
+            "run",
+        ]
         return [*((name, "") for name in names), ("Location", "file:/warehouse")]
 
     def write_parquet(self, spark: Spark, folder: str, rows: pa.Table) -> None:
@@ -82,6 +91,14 @@ def test_a_run_is_a_file_that_becomes_a_partition(spark: Any) -> None:
     ]
     in_ms = {"started": MOMENT, "ended": MOMENT + timedelta(milliseconds=1)}
     assert rows.to_pylist() == [{**vars(RUN), **in_ms, "error": None}]
+
+
+def test_a_table_of_an_earlier_version_gets_what_it_lacks(spark: Any) -> None:
+    spark.columns.remove("native")
+    History(spark, "analytics")
+    assert spark.statements[1:] == [
+        "ALTER TABLE `analytics`.`mzs3_copy_history` ADD COLUMNS (`native` boolean)"
+    ]
 
 
 def test_an_error_is_recorded_up_to_its_limit(spark: Any) -> None:

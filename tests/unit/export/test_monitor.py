@@ -95,6 +95,14 @@ def test_a_committed_export(recorder: Recorder) -> None:
     )
 
 
+def test_the_history_says_whether_comet_ran_all(recorder: Recorder) -> None:
+    for others in ({}, {"Project": "collate is not supported"}):
+        with recorder.monitor() as monitor:
+            monitor.note_native(others)
+            monitor.note_committed(RESULT)
+    assert [row.native for _, row in recorder.rows] == [True, False]
+
+
 def test_a_failed_export(recorder: Recorder) -> None:
     with pytest.raises(CopyError), recorder.monitor():
         raise CopyError("no room")

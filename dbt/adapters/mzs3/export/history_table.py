@@ -24,7 +24,8 @@ class RecordedRun:
 
     `status` is `rows`, `error` or `cancelled` (Materialize's design "Copy to S3", CopyResponse).
     `rows`, `bytes` and `files` are None unless the export was committed. `error` says why it was
-    not, or which old files a committed export could not delete.
+    not, or which old files a committed export could not delete. `native` says whether Comet ran
+    all of the plan; None without Comet, or if no rows were uploaded.
     """
 
     model: str
@@ -40,6 +41,7 @@ class RecordedRun:
     invocation_id: str
     format: str
     on_existing: str
+    native: bool | None = None
 
 
 def _arrow_type(annotation: str) -> pa.DataType:

@@ -98,6 +98,7 @@ class RunMonitor:
         self._cancelled = cancelled
         self._parts = export.options.parts or 1
         self._result: CopyResult | None = None
+        self._native: bool | None = None
         self._history: History | None = None
         self._opening: threading.Thread | None = None
         self._running: RunningEntry | None = None
@@ -185,6 +186,7 @@ class RunMonitor:
 
     def note_native(self, others: Mapping[str, str]) -> None:
         """Reports whether Comet ran all of the plan, but for `others`, each with the reason."""
+        self._native = not others
         text = f"{self._title} was native: Comet has sent its rows"
         if others:
             listed = [f"{name} ({why})" if why else name for name, why in others.items()]
@@ -249,6 +251,7 @@ class RunMonitor:
                     invocation_id=self._context.invocation_id,
                     format=export.options.format.name,
                     on_existing=export.options.on_existing,
+                    native=self._native,
                 )
             )
 

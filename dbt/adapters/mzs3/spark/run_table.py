@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
+from collections.abc import Iterable
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -20,8 +22,9 @@ _PARTITIONS = "# Partition Information"  # their heading in DESCRIBE TABLE EXTEN
 class RunTable:
     """A table in `schema`, which may be `catalog.schema`; `columns` have Arrow's types.
 
-    The constructor creates a missing table, so that `append` is fast: users wait for it after
-    Ctrl-C. Raises Spark's failures, and SparkJobError if another relation has the name.
+    The constructor creates a missing table, and adds columns that a table of an earlier version
+    lacks, so that `append` is fast: users wait for it after Ctrl-C. Raises Spark's failures, and
+    SparkJobError if another relation has the name.
     """
 
     def __init__(
@@ -66,18 +69,24 @@ class RunTable:
                 f"{self._name} is not the table that dbt-mzs3 makes under this name; rename or "
                 "drop it, and the next run makes the table"
             )
+        if missing := [column for column in columns if column.name not in names[:partitions]]:
+            # Another run may add the columns meanwhile. Without them, their values are not seen.
+            with contextlib.suppress(PySparkException):
+                self._spark.sql(f"ALTER TABLE {self._table} ADD COLUMNS ({_ddl(missing)})")
         return str(locations[-1])
 
     def _make(self, columns: pa.Schema, comment: str) -> None:
-        listed = ", ".join(
-            f"{quote_identifier(column.name)} {sql_of(column.type)}" for column in columns
-        )
         try:
             self._spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {self._table} ({listed}, day string, run string) "
+                f"CREATE TABLE IF NOT EXISTS {self._table} "
+                f"({_ddl(columns)}, day string, run string) "
                 f"USING parquet PARTITIONED BY (day, run) COMMENT '{comment} (dbt-mzs3)'"
             )
         except PySparkException:
             # Another run may have created the table meanwhile.
             if not self._spark.catalog.tableExists(self._table):
                 raise
+
+
+def _ddl(columns: Iterable[pa.Field]) -> str:
+    return ", ".join(f"{quote_identifier(each.name)} {sql_of(each.type)}" for each in columns)

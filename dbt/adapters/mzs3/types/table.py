@@ -83,7 +83,7 @@ TYPES = (
     SparkType("map", "map", _VARYING),
     SparkType("struct", "record", _VARYING),
 )
-SPARK_TYPE_OF_PYTHON = {"str": "string", "int": "bigint", "float": "double"}
+SPARK_TYPE_OF_PYTHON = {"str": "string", "int": "bigint", "float": "double", "bool": "boolean"}
 """Spark's types of columns, by the name of a dataclass field's type in Python."""
 
 _BY_NAME = {name: row for row in TYPES for name in (row.name, *row.spellings)}

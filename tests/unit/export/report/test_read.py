@@ -1,6 +1,7 @@
 """From rows to a file, with a session that answers from memory."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -35,11 +36,15 @@ class Session:
     def __init__(self, rows=(), *, has_table=True, error=None):
         self.catalog = self
         self.queries = []
+        self.columns = [*ROW.asDict(), "day", "run"]
         self._rows, self._has_table, self._error = rows, has_table, error
 
     def tableExists(self, name):
-        self.table = name
+        self.asked = name
         return self._has_table
+
+    def table(self, name):
+        return SimpleNamespace(columns=self.columns)
 
     def sql(self, query):
         if self._error:
@@ -69,6 +74,17 @@ def test_a_row_becomes_a_run_to_the_microsecond():
             on_existing="fail",
         )
     ]
+
+
+def test_a_table_of_an_earlier_version_is_read_without_what_it_lacks():
+    old = Session([ROW])
+    list(read_runs(old, "s", since=NOW))
+    assert "`native`" not in old.queries[0]
+    new = Session([Row(**{**ROW.asDict(), "native": True})])
+    new.columns.append("native")
+    [run] = read_runs(new, "s", since=NOW)
+    assert "`native`" in new.queries[0]
+    assert run.native is True
 
 
 @pytest.mark.parametrize(
@@ -126,5 +142,5 @@ def test_a_path_that_no_file_can_have_is_named(tmp_path):
 def test_a_schema_of_another_catalog_is_read():
     session = Session([ROW])
     list(read_runs(session, "lake.sales", since=NOW))
-    assert session.table == "`lake`.`sales`.`mzs3_copy_history`"
+    assert session.asked == "`lake`.`sales`.`mzs3_copy_history`"
     assert "from `lake`.`sales`.`mzs3_copy_history`" in session.queries[0]

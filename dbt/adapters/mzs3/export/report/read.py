@@ -59,25 +59,29 @@ def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[
     Empty if there is no table. Raises an Mzs3Error if Spark can't read it.
     """
     table = qualified_name(schema, TABLE)
-    # Times are read as numbers: PySpark would convert them to the machine's time zone.
-    columns = (
-        f"unix_micros({column}) as {column}" if column in _MOMENTS else quote_identifier(column)
-        for column in (field.name for field in fields(ReportedRun))
-    )
     micros = (since - _EPOCH) // timedelta(microseconds=1)
-    query = f"""
-        select {", ".join(columns)}
-        from {table}
-        where day >= '{since.astimezone(timezone.utc).date()}'
-          and started >= timestamp_micros({micros})
-        order by started desc
-        limit {MAX_RUNS + 1}
-    """
     try:
-        if spark.catalog.tableExists(table):
-            yield from map(_run, spark.sql(query).toLocalIterator(prefetchPartitions=False))
+        if not spark.catalog.tableExists(table):
+            return
+        # Runs of an earlier version have made a table with fewer columns.
+        present = spark.table(table).columns
+        columns = (_selected(field.name) for field in fields(ReportedRun) if field.name in present)
+        query = f"""
+            select {", ".join(columns)}
+            from {table}
+            where day >= '{since.astimezone(timezone.utc).date()}'
+              and started >= timestamp_micros({micros})
+            order by started desc
+            limit {MAX_RUNS + 1}
+        """
+        yield from map(_run, spark.sql(query).toLocalIterator(prefetchPartitions=False))
     except PySparkException as exc:
         raise explain(exc) from exc
+
+
+def _selected(column: str) -> str:
+    # Times are read as numbers: PySpark would convert them to the machine's time zone.
+    return f"unix_micros({column}) as {column}" if column in _MOMENTS else quote_identifier(column)
 
 
 def _run(row: Row) -> ReportedRun:
