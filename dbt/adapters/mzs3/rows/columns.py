@@ -131,6 +131,15 @@ def _unless_null(value: str, then: str) -> str:
     return f"CASE WHEN {value} IS NOT NULL THEN {then} END"
 
 
+def named(columns: Mapping[str, str]) -> list[str]:
+    """SQL of columns by their names, which need no quotes.
+
+    To Spark, a column with an alias is another one, even if its name stays. What it knows of a
+    column's values it doubles with each other one, so that planning may take seconds.
+    """
+    return [name if sql == name else f"{sql} AS {name}" for name, sql in columns.items()]
+
+
 def order_keys(schema: T.StructType) -> list[str]:
     """Sort keys for `canonical_columns`: rows with equal keys are identical in a file.
 
@@ -240,7 +249,7 @@ def canonical_columns(df: DataFrame) -> DataFrame:
     kinds = {name: field.dataType for name, field in zip(names, fields, strict=True)}
     if not any(map(_CANONICAL.is_needed, kinds.values())):
         return renamed
-    return renamed.selectExpr(*[f"{_CANONICAL.of(name, kinds[name])} AS {name}" for name in names])
+    return renamed.selectExpr(*named({name: _CANONICAL.of(name, kinds[name]) for name in names}))
 
 
 def parts_of(kind: T.DataType) -> list[tuple[str, T.DataType]]:

@@ -60,10 +60,10 @@ def in_parts(
     names = schema.fieldNames()
     folder = [names[i] for i in partition_by]
     hashed = rows.selectExpr(f"{row_hash(schema)} AS {HASH_COLUMN}", *names)
-    part = f"pmod({HASH_COLUMN}, {parts})"
+    part = modulus(HASH_COLUMN, parts)
     if folder:
         hashed = _spread(hashed, folder, parts)
-        part = f"pmod({_FIRST} + pmod({HASH_COLUMN}, {_SPREAD}), {parts})"
+        part = f"({_FIRST} + {modulus(HASH_COLUMN, _SPREAD)}) % {parts}"
     if assumed.narrow_rows:
         part = only_if_narrow(part, schema)
     sent = packed_columns(schema)[0] if assumed.distinct_hashes else names
@@ -72,6 +72,11 @@ def in_parts(
         return sorted_parts(numbered, parts, [HASH_COLUMN])  # in linear time, by one integer
     keys = [*folder, *sort_keys(schema, sort_by or [HASH_COLUMN])]
     return sorted_parts(numbered, parts, keys).drop(HASH_COLUMN)
+
+
+def modulus(number: str, divisor: int | str) -> str:
+    """SQL of a number from 0 to below the divisor; Comet runs no `pmod`."""
+    return f"(({number} % {divisor} + {divisor}) % {divisor})"
 
 
 def sort_keys(schema: T.StructType, first: Sequence[str]) -> list[str]:

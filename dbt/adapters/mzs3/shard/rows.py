@@ -12,8 +12,15 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from dbt.adapters.mzs3.formats.write.format import HASH_COLUMN, PART_COLUMN
-from dbt.adapters.mzs3.rows.columns import INTERVALS, ONE_ZERO, SIGNED, NestedTransform
-from dbt.adapters.mzs3.rows.plan import in_parts, row_hash, sort_keys, sorted_parts
+from dbt.adapters.mzs3.rows.columns import (
+    FLOATS,
+    INTERVALS,
+    ONE_ZERO,
+    SIGNED,
+    NestedTransform,
+    named,
+)
+from dbt.adapters.mzs3.rows.plan import in_parts, modulus, row_hash, sort_keys, sorted_parts
 from dbt.adapters.mzs3.shard.batch.write import with_times
 from dbt.adapters.mzs3.shard.state.state import ShardBatch
 from dbt.adapters.mzs3.shard.types import LARGEST, TIMES, Type, wire_type
@@ -24,6 +31,7 @@ from dbt.adapters.mzs3.spark.sql import quote_identifier
 from dbt.adapters.mzs3.types.calendar import DAY, HOUR, SECOND
 
 DIFF = "d"
+BITS = 63  # of a bigint, without its sign
 # `repeat_rows` works in three steps; each makes at most this many copies of a row.
 STEP = 1 << 10
 _MOST_PARTITIONS = 1 << 30
@@ -48,11 +56,30 @@ def column_types(rows: DataFrame) -> Mapping[str, T.DataType]:
 def consolidate(changes: DataFrame, names: Sequence[str]) -> DataFrame:
     """The distinct rows with the sum of their `d`, unless it is 0; -0.0 and 0.0 are different."""
     kinds = column_types(changes)
-    keys = [f"{SIGNED.of(name, kinds[name])} AS {name}" for name in names]
-    summed = changes.selectExpr(*keys, DIFF).groupBy(*names).agg(F.sum(DIFF).alias(DIFF))
-    grouped = summed.where(F.col(DIFF) != 0)
-    values = [f"{_WITHOUT_SIGN.of(name, kinds[name])} AS {name}" for name in names]
-    return grouped.selectExpr(*values, DIFF)
+    # Signs of floats are bits beside them: grouping by structs of both would take longer.
+    floats = [name for name in names if isinstance(kinds[name], FLOATS)]
+    signs = bits(negative_zeros(floats))
+    columns = {
+        name: (ONE_ZERO if name in floats else SIGNED).of(name, kinds[name]) for name in names
+    }
+    columns |= {f"s{place}": sql for place, sql in enumerate(signs)}
+    keyed = changes.selectExpr(*named(columns), DIFF)
+    summed = keyed.groupBy(*columns).agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) != 0)
+    values = {name: _WITHOUT_SIGN.of(name, kinds[name]) for name in names}
+    for place, name in enumerate(floats):
+        values[name] = f"if(s{place // BITS} & {1 << place % BITS}L = 0, {name}, -{name})"
+    return summed.selectExpr(*named(values), DIFF)
+
+
+def negative_zeros(floats: Sequence[str]) -> list[str]:
+    """SQL conditions that a column of floats is -0.0, one for each column."""
+    return [f"coalesce({name} = 0 AND string({name}) = '-0.0', false)" for name in floats]
+
+
+def bits(conditions: Sequence[str]) -> list[str]:
+    """SQL of numbers with one bit per condition, BITS in each."""
+    flags = [f"if({sql}, {1 << place % BITS}L, 0L)" for place, sql in enumerate(conditions)]
+    return [" | ".join(flags[start : start + BITS]) for start in range(0, len(flags), BITS)]
 
 
 def repeat_rows(rows: DataFrame) -> DataFrame:
@@ -136,10 +163,10 @@ def parts_of_changes(
     count = f"least({most}, greatest(1, count(1) div {_rows_of_a_part(batches)}))"
     parts = shuffled.agg(F.expr(count)).scalar()
     # The same hash as in `in_parts`: with the same number of parts, the files are the same.
-    # Not by `pmod`, as Comet can't run that of a subquery.
     hashed = shuffled.select(F.expr(row_hash(schema)).alias(HASH_COLUMN), parts.alias(_PARTS), "*")
-    part = f"({HASH_COLUMN} % {_PARTS} + {_PARTS}) % {_PARTS} AS {PART_COLUMN}"
-    numbered = hashed.selectExpr(part, *changes.columns)
+    numbered = hashed.selectExpr(
+        f"{modulus(HASH_COLUMN, _PARTS)} AS {PART_COLUMN}", *changes.columns
+    )
     return sorted_parts(numbered, most, sort_keys(schema, [*keys, *columns]))
 
 

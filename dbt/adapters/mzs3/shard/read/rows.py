@@ -20,6 +20,7 @@ from dbt.adapters.mzs3.shard.rows import consolidate, from_wire, repeat_rows, wi
 from dbt.adapters.mzs3.shard.state.state import BatchFile, ShardBatch, ShardState
 from dbt.adapters.mzs3.shard.state.store import NoShardError, StateStore
 from dbt.adapters.mzs3.shard.types import Column
+from dbt.adapters.mzs3.spark.engine import is_remote
 from dbt.adapters.mzs3.spark.frames import default_parallelism
 from dbt.adapters.mzs3.spark.job import shipped
 from dbt.adapters.mzs3.spark.tables import arrow_frame
@@ -29,7 +30,7 @@ from dbt.adapters.mzs3.store.opened import open_store
 
 # Each task is work for Spark's driver, and a shard may have tens of thousands of files.
 MOST_TASKS = 500
-# Up to this many files, each file is read by its own task.
+# Over Spark Connect, up to this many files are each read by a task of its own.
 FEW_FILES = 8
 # In bytes: fetching a file's footer and starting its task take as long as reading 2 MB.
 _COST_OF_A_FILE = 2 << 20
@@ -144,8 +145,9 @@ def changes_in(
 
 def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFile]) -> DataFrame:
     """A row of FILES_SCHEMA for each file, in partitions that take about the same time to read."""
-    # Not for few files: with Spark Connect, `default_parallelism` runs a query.
-    cores = default_parallelism(spark) if len(files) > FEW_FILES else FEW_FILES
+    # With Spark Connect, `default_parallelism` runs a query, which is not worth it for few files.
+    is_asked = len(files) > FEW_FILES or not is_remote(spark)
+    cores = default_parallelism(spark) if is_asked else FEW_FILES
     tasks = tasks_of([file.size for file in files], cores)
     columns = {
         "task": tasks,
