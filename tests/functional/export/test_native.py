@@ -18,6 +18,8 @@ from dbt.adapters.mzs3.errors import CopyError
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.export.monitor import RunContext
+from dbt.adapters.mzs3.formats.write.format import PART_COLUMN
+from dbt.adapters.mzs3.rows import plan
 
 pytestmark = [pytest.mark.spark, native]
 Copy = Callable[..., CopyResult]
@@ -177,6 +179,26 @@ def test_batches_that_are_too_large_are_sent_by_spark(
     told = same(f"select * from parquet.`{path}`", parts=1)
     assert "begins again, with batches of Spark's: one of Comet's has more than 64 MB" in told
     assert "native" not in told
+
+
+def test_rows_of_constants_are_in_the_part_of_their_hash(
+    same: Any, spark: Any, tmp_path: Any
+) -> None:
+    """Comet shuffles rows without columns to the first partition."""
+    query = stored(spark, tmp_path, ["int"])
+    for value in range(3):
+        same(query.replace("*", f"{value} as a, 'x' as b"), parts=7, on_existing="overwrite")
+        same(f"select {value} as a", parts=7, on_existing="overwrite")
+
+
+def test_ten_thousand_parts_are_in_their_partitions(spark: Any, tmp_path: Any) -> None:
+    path = str(tmp_path / "rows")
+    parts = plan.MAX_PARTS
+    spark.range(0, 3 * parts, 1, 2).selectExpr(f"id % {parts} as part").write.parquet(path)
+    rows = spark.read.parquet(path).selectExpr(f"part as {PART_COLUMN}", "part")
+    placed = plan.sorted_parts(rows, parts, ["part"])
+    assert "CometNativeShuffle" in placed._jdf.queryExecution().executedPlan().toString()
+    assert placed.where(f"part = {PART_COLUMN}").count() == 3 * parts
 
 
 def test_no_rows(same: Any, spark: Any, tmp_path: Any) -> None:

@@ -121,6 +121,14 @@ def test_files_are_the_same_and_plans_are_native(
     assert comet[0][1] > 100
 
 
+def test_a_row_of_constants_is_compared_with_what_is_stored(persist: Any) -> None:
+    """Comet shuffles rows without columns to the first partition."""
+    for time in range(0, 12, 2):
+        query = f"select {time} as a, 'x' as b"
+        assert persist(query, time).rows == (2 if time else 1)
+        assert persist(query, time + 1).rows == 0
+
+
 def test_a_batch_of_wide_rows_is_written_by_spark(
     persist: Any, plans: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

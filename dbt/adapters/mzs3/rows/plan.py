@@ -19,13 +19,16 @@ MAX_PARTS = 10_000
 _FIRST = "_mz_first"
 _SPREAD = "_mz_spread"
 
+# SQL of a 0 that Spark does not take for a constant. With it, rows of constants have a column to
+# shuffle: Comet shuffles rows without any to the first partition, whatever their key.
+ZERO = "(spark_partition_id() & 0)"
 # Spark's hash of an `int` is Murmur3 with the seed 42, whose steps can be undone one by one. Each
 # is a column of its own, as its value is used more than once: a number of 32 bits without a sign,
 # in a bigint. Factors are below 2 ** 31, so that no product overflows. Of the last step of Murmur3
 # nothing is to be undone, as numbers of parts have no more than 16 bits.
 _LOW = f"{2**32 - 1}L"
 _UNHASHED = (
-    f"({{0}} * 2127672349L) & {_LOW}",
+    f"(({{0}} | {ZERO}) * 2127672349L) & {_LOW}",
     f"(({{0}} ^ shiftright({{0}}, 13) ^ shiftright({{0}}, 26)) * -1513385405L) & {_LOW}",
     f"((({{0}} ^ shiftright({{0}}, 16) ^ 4L) - 3864292196L) * -858993459L) & {_LOW}",
     f"(((shiftright({{0}}, 13) | shiftleft({{0}} & 8191L, 19)) ^ 42L) * 1458385051L) & {_LOW}",

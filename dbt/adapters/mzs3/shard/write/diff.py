@@ -13,6 +13,7 @@ from dbt.adapters.mzs3.arrow.packed import MAX_DOUBLE_DIGITS
 from dbt.adapters.mzs3.rows.batches import sends_native_batches
 from dbt.adapters.mzs3.rows.columns import FLOATS, ONE_ZERO
 from dbt.adapters.mzs3.rows.packing import packed_columns, unpacked_columns
+from dbt.adapters.mzs3.rows.plan import ZERO
 from dbt.adapters.mzs3.shard.rows import DIFF, bits, column_types, consolidate, negative_zeros
 from dbt.adapters.mzs3.shard.types import Column, Type
 from dbt.adapters.mzs3.spark.frames import default_parallelism
@@ -99,7 +100,9 @@ def _summed(sides: Sequence[DataFrame], names: Sequence[str], stored: int) -> Da
     """
     first = HASHES[0].format(", ".join(_hashed(sides[0], names)))
     parts = _partitions(sides[0], stored)
-    shuffled = [side.selectExpr("*", first).repartition(parts, "h1") for side in sides]
+    # A model's row may be of constants.
+    sent = [*names, f"{DIFF} | {ZERO} AS {DIFF}", first]
+    shuffled = [side.selectExpr(*sent).repartition(parts, "h1") for side in sides]
     return consolidate(reduce(DataFrame.union, shuffled), ["h1", *names]).drop("h1")
 
 
