@@ -30,7 +30,8 @@ FORMAT_TESTS := tests/functional/table_formats \
 
 # What is run with Comet.
 NATIVE_TESTS := $(addprefix tests/functional/export/test_,native.py batches.py determinism.py \
-  empty.py job.py packing.py round_trip.py types.py) tests/functional/shard/test_native.py
+  empty.py job.py packing.py round_trip.py types.py) \
+  $(addprefix tests/functional/shard/test_,diff.py native.py)
 
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores \
   test-formats test-native test-oldest test-mutants lint docs bench bench-all bench-peers bench-native clean

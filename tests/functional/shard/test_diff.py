@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
+from support.spark.native import not_native
 
 from dbt.adapters.mzs3.shard import rows as shard_rows
 from dbt.adapters.mzs3.shard.write import diff
@@ -87,6 +88,21 @@ def test_a_diff_is_what_a_comparison_by_all_columns_finds(
     assert multiset(changes) == expected
 
 
+def test_signs_of_zeros_are_kept_in_any_number_of_columns(spark: Any) -> None:
+    places = range(70)
+    names = [f"c{place}" for place in places]
+    expected = [
+        ["-0.0" if place == negative else "0.0" for place in places]
+        for negative in (0, 62, 63, 69)
+    ]
+    rows = " union all ".join(
+        f"select {', '.join(f'double({row[place]!r}) as c{place}' for place in places)}, 1L as d"
+        for row in expected
+    )
+    summed = shard_rows.consolidate(spark.sql(rows), names).drop("d").collect()
+    assert sorted(list(map(str, row)) for row in summed) == sorted(expected)
+
+
 def test_rows_of_one_first_hash_are_told_apart_by_the_second(
     before_and_rows: Callable[..., tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +114,7 @@ def test_rows_of_one_first_hash_are_told_apart_by_the_second(
     assert multiset(diff.changes_between(rows, before)) == expected
 
 
+@not_native
 def test_only_rows_that_may_have_changed_are_compared_by_all_columns(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +131,7 @@ def test_only_rows_that_may_have_changed_are_compared_by_all_columns(
     assert compared == [2]
 
 
+@not_native
 def test_narrow_columns_are_moved_as_one(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     consolidated, compared = diff.consolidate, []
 
@@ -144,6 +162,7 @@ def test_numbers_of_few_digits_have_their_default_and_are_widened(
     assert rows(20) == [(1, Decimal("5.00"), Decimal("1.5"))]
 
 
+@not_native
 def test_much_data_is_sorted_by_as_many_tasks_on_each_core(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
