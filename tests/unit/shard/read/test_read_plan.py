@@ -59,20 +59,23 @@ def test_small_files_share_tasks(
     assert (len(files), max(files.values())) == (tasks, most_files)
 
 
-@pytest.mark.parametrize(("files", "partitions"), [(8, 8), (9, 7)])
-def test_the_cores_are_asked_for_where_there_are_many_files(
-    files: int, partitions: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("is_remote", "files", "partitions"), [(True, 8, 8), (True, 9, 7), (False, 8, 7)]
+)
+def test_connect_is_asked_for_its_cores_where_there_are_many_files(
+    is_remote: bool, files: int, partitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frame = mock.Mock()
     cores = mock.Mock(return_value=7)
     monkeypatch.setattr(rows, "arrow_frame", lambda *_: frame)
     monkeypatch.setattr(rows, "default_parallelism", cores)
+    monkeypatch.setattr(rows, "is_remote", lambda _: is_remote)
     shard = ShardLocation(AwsConnection(), parse_location("s3://bucket/shard"))
     found = [BatchFile(f"file{place}", 10 * KB, "etag", 1) for place in range(files)]
     spark: Any = None
     rows.in_tasks(spark, shard, found)
     assert frame.repartitionById.call_args.args[0] == partitions
-    assert cores.called == (files > 8)
+    assert cores.called == (partitions == 7)
 
 
 def test_no_permission_may_mean_that_there_is_no_shard(monkeypatch: pytest.MonkeyPatch) -> None:
