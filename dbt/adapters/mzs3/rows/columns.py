@@ -132,11 +132,8 @@ def _unless_null(value: str, then: str) -> str:
 
 
 def named(columns: Mapping[str, str]) -> list[str]:
-    """SQL of columns by their names, which need no quotes.
-
-    To Spark, a column with an alias is another one, even if its name stays. What it knows of a
-    column's values it doubles with each other one, so that planning may take seconds.
-    """
+    """SQL of columns by their names, which need no quotes. One that stays what it is has no alias:
+    to Spark it would be another column, and planning takes twice as long with each of them."""
     return [name if sql == name else f"{sql} AS {name}" for name, sql in columns.items()]
 
 

@@ -55,25 +55,29 @@ def column_types(rows: DataFrame) -> Mapping[str, T.DataType]:
 
 def consolidate(changes: DataFrame, names: Sequence[str]) -> DataFrame:
     """The distinct rows with the sum of their `d`, unless it is 0; -0.0 and 0.0 are different."""
-    kinds = column_types(changes)
+    types = column_types(changes)
+    kinds = {name: types[name] for name in names}
     # Signs of floats are bits beside them: grouping by structs of both would take longer.
-    floats = [name for name in names if isinstance(kinds[name], FLOATS)]
-    signs = bits(negative_zeros(floats))
-    columns = {
-        name: (ONE_ZERO if name in floats else SIGNED).of(name, kinds[name]) for name in names
-    }
-    columns |= {f"s{place}": sql for place, sql in enumerate(signs)}
-    keyed = changes.selectExpr(*named(columns), DIFF)
-    summed = keyed.groupBy(*columns).agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) != 0)
+    floats = floats_in(kinds)
+    keys = {name: (ONE_ZERO if name in floats else SIGNED).of(name, kinds[name]) for name in names}
+    keys |= {f"s{place}": sql for place, sql in enumerate(bits(negative_zeros(kinds)))}
+    keyed = changes.selectExpr(*named(keys), DIFF)
+    summed = keyed.groupBy(*keys).agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) != 0)
     values = {name: _WITHOUT_SIGN.of(name, kinds[name]) for name in names}
     for place, name in enumerate(floats):
         values[name] = f"if(s{place // BITS} & {1 << place % BITS}L = 0, {name}, -{name})"
     return summed.selectExpr(*named(values), DIFF)
 
 
-def negative_zeros(floats: Sequence[str]) -> list[str]:
-    """SQL conditions that a column of floats is -0.0, one for each column."""
-    return [f"coalesce({name} = 0 AND string({name}) = '-0.0', false)" for name in floats]
+def floats_in(kinds: Mapping[str, T.DataType]) -> list[str]:
+    """The names of the columns of floats."""
+    return [name for name, kind in kinds.items() if isinstance(kind, FLOATS)]
+
+
+def negative_zeros(kinds: Mapping[str, T.DataType]) -> list[str]:
+    """SQL conditions that a column is -0.0, one for each column of floats."""
+    sql = "coalesce({0} = 0 AND string({0}) = '-0.0', false)"
+    return list(map(sql.format, floats_in(kinds)))
 
 
 def bits(conditions: Sequence[str]) -> list[str]:
@@ -164,9 +168,8 @@ def parts_of_changes(
     parts = shuffled.agg(F.expr(count)).scalar()
     # The same hash as in `in_parts`: with the same number of parts, the files are the same.
     hashed = shuffled.select(F.expr(row_hash(schema)).alias(HASH_COLUMN), parts.alias(_PARTS), "*")
-    numbered = hashed.selectExpr(
-        f"{modulus(HASH_COLUMN, _PARTS)} AS {PART_COLUMN}", *changes.columns
-    )
+    part = f"{modulus(HASH_COLUMN, _PARTS)} AS {PART_COLUMN}"
+    numbered = hashed.selectExpr(part, *changes.columns)
     return sorted_parts(numbered, most, sort_keys(schema, [*keys, *columns]))
 
 

@@ -118,7 +118,9 @@ def losses(session: SparkSession) -> Callable[[], bool]:
     def lost() -> set[str]:
         executors = store.executorList(False)
         found = (executors.apply(place) for place in range(executors.size()))
-        return {one.id() for one in found if not one.isActive() and not _was_ended(one)}
+        inactive = {one.id(): str(one.removeReason()) for one in found if not one.isActive()}
+        # Executors that Spark itself has ended have no rows that are needed.
+        return {name for name, reason in inactive.items() if "killed by driver" not in reason}
 
     before, jobs_before = lost(), set(_jobs(session))
 
@@ -128,11 +130,6 @@ def losses(session: SparkSession) -> Callable[[], bool]:
         return bool(lost() - before) or any(stage and stage.currentAttemptId for stage in stages)
 
     return are_there
-
-
-def _was_ended(executor: Any) -> bool:
-    """Whether Spark itself ended the executor, which then has no rows that are needed."""
-    return "killed by driver" in str(executor.removeReason())
 
 
 def _jobs(session: SparkSession) -> list[int]:

@@ -65,7 +65,12 @@ def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[
             return
         # Runs of an earlier version have made a table with fewer columns.
         present = spark.table(table).columns
-        columns = (_selected(field.name) for field in fields(ReportedRun) if field.name in present)
+        # Times are read as numbers: PySpark would convert them to the machine's time zone.
+        columns = (
+            f"unix_micros({name}) as {name}" if name in _MOMENTS else quote_identifier(name)
+            for name in (field.name for field in fields(ReportedRun))
+            if name in present
+        )
         query = f"""
             select {", ".join(columns)}
             from {table}
@@ -77,11 +82,6 @@ def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[
         yield from map(_run, spark.sql(query).toLocalIterator(prefetchPartitions=False))
     except PySparkException as exc:
         raise explain(exc) from exc
-
-
-def _selected(column: str) -> str:
-    # Times are read as numbers: PySpark would convert them to the machine's time zone.
-    return f"unix_micros({column}) as {column}" if column in _MOMENTS else quote_identifier(column)
 
 
 def _run(row: Row) -> ReportedRun:

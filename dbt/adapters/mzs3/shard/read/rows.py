@@ -146,8 +146,8 @@ def changes_in(
 def in_tasks(spark: SparkSession, shard: ShardLocation, files: Sequence[BatchFile]) -> DataFrame:
     """A row of FILES_SCHEMA for each file, in partitions that take about the same time to read."""
     # With Spark Connect, `default_parallelism` runs a query, which is not worth it for few files.
-    is_asked = len(files) > FEW_FILES or not is_remote(spark)
-    cores = default_parallelism(spark) if is_asked else FEW_FILES
+    is_few = is_remote(spark) and len(files) <= FEW_FILES
+    cores = FEW_FILES if is_few else default_parallelism(spark)
     tasks = tasks_of([file.size for file in files], cores)
     columns = {
         "task": tasks,

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.arrow.packed import MAX_DOUBLE_DIGITS
 from dbt.adapters.mzs3.rows.batches import sends_native_batches
-from dbt.adapters.mzs3.rows.columns import FLOATS, ONE_ZERO
+from dbt.adapters.mzs3.rows.columns import ONE_ZERO, named
 from dbt.adapters.mzs3.rows.packing import packed_columns, unpacked_columns
 from dbt.adapters.mzs3.rows.plan import ZERO
 from dbt.adapters.mzs3.shard.rows import DIFF, bits, column_types, consolidate, negative_zeros
@@ -53,7 +53,7 @@ def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> Data
         packed, _ = packed_columns(schema)
         sent = [column.rpartition(" as ")[2] for column in packed]
         nullable = [f"isnull({name})" for name in sent if name in names]
-        missed = [*bits(nullable), *negative_zeros(_floats(row_kinds))]
+        missed = [*bits(nullable), *negative_zeros(row_kinds)]
         packed_rows = both.selectExpr(*packed, DIFF)
         changes = consolidate(_without_equal(packed_rows, sent, missed, stored), ["h1", *sent])
         changes = changes.selectExpr(*unpacked_columns(schema), DIFF)
@@ -100,7 +100,6 @@ def _summed(sides: Sequence[DataFrame], names: Sequence[str], stored: int) -> Da
     """
     first = HASHES[0].format(", ".join(_hashed(sides[0], names)))
     parts = _partitions(sides[0], stored)
-    # A model's row may be of constants.
     sent = [*names, f"{DIFF} | {ZERO} AS {DIFF}", first]
     shuffled = [side.selectExpr(*sent).repartition(parts, "h1") for side in sides]
     return consolidate(reduce(DataFrame.union, shuffled), ["h1", *names]).drop("h1")
@@ -122,9 +121,8 @@ def _partitions(rows: DataFrame, stored: int) -> int:
 
 def _casts(names: Sequence[str], types: Mapping[str, str]) -> list[str]:
     """SQL of the columns, with casts to `types` for some; names need no quotes."""
-    return [
-        f"cast({name} AS {types[name]}) AS {name}" if name in types else name for name in names
-    ]
+    casts = {name: f"cast({name} AS {kind})" for name, kind in types.items()}
+    return named({name: casts.get(name, name) for name in names})
 
 
 def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
@@ -137,7 +135,7 @@ def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
     if _has_nested(kinds):
         return ""
     # The keys include what a hash misses: it ignores NULLs, and treats -0.0 as 0.0.
-    missed = [*(f"isnull({name})" for name in names), *negative_zeros(_floats(kinds))]
+    missed = [*(f"isnull({name})" for name in names), *negative_zeros(kinds)]
     keys = [*_hashed(changes, names), *missed]
     hashes = [f"xxhash64({seed}, {', '.join(keys)}) AS h{seed}" for seed in (1, 2)]
     # Halves of hashes, as sums of whole hashes would be too large for 64 bits.
@@ -151,7 +149,3 @@ def digest_of(changes: DataFrame, names: Sequence[str]) -> str:
 def _has_nested(kinds: Mapping[str, T.DataType]) -> bool:
     nested = (T.ArrayType, T.StructType, T.MapType)
     return any(isinstance(kind, nested) for kind in kinds.values())
-
-
-def _floats(kinds: Mapping[str, T.DataType]) -> list[str]:
-    return [name for name, kind in kinds.items() if isinstance(kind, FLOATS)]
