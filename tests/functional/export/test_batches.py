@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from support.spark.equal_hashes import partner
-from support.spark.native import not_native
+from support.spark.native import IS_NATIVE, not_native
 
 from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.export import CopyResult
@@ -172,7 +172,8 @@ def test_two_rows_of_one_hash_are_sorted_by_all_columns(
         location = f"s3://{bucket}/{name}"
         assert copy(text, location, parts=2, context=RunContext(tell=told.append), **options).rows
         again = [event.fields["reason"] for event in told if event.name == BEGINS_AGAIN]
-        assert again == ["wide rows", "equal hashes"]
+        # With Comet, no row is taken for narrow.
+        assert again == [*([] if IS_NATIVE else ["wide rows"]), "equal hashes"]
         found.append(files(s3, bucket, name))
     assert found[0] == found[1]
     if "on_existing" in options:
