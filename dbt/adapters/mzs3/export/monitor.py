@@ -171,6 +171,7 @@ class RunMonitor:
     def begin_again(self, reason: RestartReason) -> None:
         """Reports that the query runs once more. Raises CopyError if the run was cancelled."""
         self.stop_if_cancelled()
+        self._native = False if reason == "large batches" else self._native
         text = f"{self._title} begins again, {_RESTART_TEXTS[reason]}"
         self._tell("begins_again", text, {"reason": reason, "limit": WIDEST})
 

@@ -78,7 +78,7 @@ def in_parts(
 
 
 def modulus(number: str, divisor: int | str) -> str:
-    """SQL of a number from 0 to below the divisor; Comet runs no `pmod`."""
+    """SQL of a number from 0 to below the divisor; Comet hands `pmod` to the JVM."""
     return f"(({number} % {divisor} + {divisor}) % {divisor})"
 
 

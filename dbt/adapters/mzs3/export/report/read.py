@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,8 @@ def read_runs(spark: SparkSession, schema: str, *, since: datetime) -> Iterator[
         # Times are read as numbers: PySpark would convert them to the machine's time zone.
         columns = (
             f"unix_micros({name}) as {name}" if name in _MOMENTS else quote_identifier(name)
-            for name in (field.name for field in fields(ReportedRun))
-            if name in present
+            for name, default in ((each.name, each.default) for each in fields(ReportedRun))
+            if name in present or default is MISSING
         )
         query = f"""
             select {", ".join(columns)}

@@ -33,9 +33,9 @@ def as_compared(column: Column) -> Column:
 def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
     """The changes that turn the shard's rows, the sum of the changes `before`, into `rows`.
 
-    `before` has `stored` bytes in files, and may have doubles for decimals (`as_compared`). Rows
-    are first compared by hashes (docs/decisions/0033-a-diff-compares-hashes.md); rows whose hashes
-    show a difference are compared by all columns.
+    `before` has `stored` bytes in files, and may have doubles for decimals (`as_compared`). But
+    with Comet or nested types, rows are first compared by hashes
+    (docs/decisions/0033-a-diff-compares-hashes.md); those that may differ, by all columns.
     """
     names = rows.columns
     row_kinds, kinds = column_types(rows), column_types(before)
@@ -111,10 +111,10 @@ def _hashed(rows: DataFrame, names: Sequence[str]) -> list[str]:
 
 
 def _partitions(rows: DataFrame, stored: int) -> int:
-    # One partition per core: it need not fit into memory, as Spark sorts it. With Spark's default
-    # of 200 partitions, writing shuffle blocks would take a third of the time. More partitions for
-    # large files, as a cluster that scales up may have few cores yet. Always a multiple of the
-    # cores, as two cores take as long for five equal tasks as for six.
+    # One partition per core: it need not fit into memory, as Spark spills what it sorts, and Comet
+    # what it sums. With Spark's default of 200, writing shuffle blocks would take a third of the
+    # time. More for large files, as a cluster that scales up may have few cores yet. Always a
+    # multiple of the cores, as two cores take as long for five equal tasks as for six.
     cores = default_parallelism(rows.sparkSession)
     return cores * max(1, -(-stored // (cores * BYTES_OF_A_SORT)))
 
