@@ -64,18 +64,19 @@ def sends_native_batches(spark: SparkSession) -> bool:
     False over Spark Connect, where nothing would tell if rows that Comet has shuffled were lost,
     and computed anew.
     """
-    is_on = spark.conf.get(_SENDS_BATCHES, "false") == "true" and _has_comet(spark)
+    is_on = spark.conf.get(_SENDS_BATCHES, "false") == "true" and has_comet(spark)
     return is_on and not is_remote(spark)
 
 
-def _has_comet(spark: SparkSession) -> bool:
+def has_comet(spark: SparkSession) -> bool:
+    """Whether Comet runs what it can of the session's queries."""
     return bool(spark.conf.get(_COMET, "")) and spark.conf.get(_IS_ON, "true") == "true"
 
 
 def spark_shuffle(spark: SparkSession) -> dict[str, str]:
     """Settings with which a server shuffles rows as Spark does, even if it has Comet: only Spark
     compares rows that it has lost with those that it computes anew."""
-    return {_SHUFFLES: "false"} if is_remote(spark) and _has_comet(spark) else {}
+    return {_SHUFFLES: "false"} if is_remote(spark) and has_comet(spark) else {}
 
 
 @contextlib.contextmanager

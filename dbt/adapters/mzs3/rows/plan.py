@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.write.format import HASH_COLUMN, PART_COLUMN
-from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, only_if_narrow
+from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, has_comet, only_if_narrow
 from dbt.adapters.mzs3.rows.columns import ONE_ZERO, order_keys
 from dbt.adapters.mzs3.rows.packing import packed_columns
 from dbt.adapters.mzs3.types.table import type_named
@@ -28,7 +28,7 @@ ZERO = "(spark_partition_id() & 0)"
 # nothing is to be undone, as numbers of parts have no more than 16 bits.
 _LOW = f"{2**32 - 1}L"
 _UNHASHED = (
-    f"(({{0}} | {ZERO}) * 2127672349L) & {_LOW}",
+    f"({{0}} * 2127672349L) & {_LOW}",
     f"(({{0}} ^ shiftright({{0}}, 13) ^ shiftright({{0}}, 26)) * -1513385405L) & {_LOW}",
     f"((({{0}} ^ shiftright({{0}}, 16) ^ 4L) - 3864292196L) * -858993459L) & {_LOW}",
     f"(((shiftright({{0}}, 13) | shiftleft({{0}} & 8191L, 19)) ^ 42L) * 1458385051L) & {_LOW}",
@@ -102,6 +102,8 @@ def with_keys(numbered: DataFrame) -> DataFrame:
 
     With keys, `repartition` does what `repartitionById` does, which native engines do not know.
     """
+    if has_comet(numbered.sparkSession):  # else Spark would keep an ORDER BY inside of the query
+        numbered = numbered.withColumn(PART_COLUMN, F.expr(f"{PART_COLUMN} | {ZERO}"))
     for step in _UNHASHED:
         numbered = numbered.withColumn(PART_COLUMN, F.expr(step.format(PART_COLUMN)))
     return numbered

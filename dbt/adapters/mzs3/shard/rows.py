@@ -55,7 +55,8 @@ def column_types(rows: DataFrame) -> Mapping[str, T.DataType]:
 
 def consolidate(changes: DataFrame, names: Sequence[str]) -> DataFrame:
     """The distinct rows with the sum of their `d`, unless it is 0; -0.0 and 0.0 are different."""
-    kinds = {name: changes.schema[name].dataType for name in names}
+    types = column_types(changes)
+    kinds = {name: types[name] for name in names}
     # Signs of floats are bits beside them: grouping by structs of both would take longer.
     floats = floats_in(kinds)
     keys = {name: (ONE_ZERO if name in floats else SIGNED).of(name, kinds[name]) for name in names}

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.mzs3.errors import SparkJobError
 from dbt.adapters.mzs3.spark import engine
+from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES
 from dbt.adapters.mzs3.spark.sql import qualified_name, quote_identifier
 from dbt.adapters.mzs3.types.table import sql_of
 
@@ -71,7 +72,7 @@ class RunTable:
             )
         if missing := [column for column in columns if column.name not in names[:partitions]]:
             # Another run may add the columns meanwhile. Without them, their values are not seen.
-            with contextlib.suppress(PySparkException):
+            with contextlib.suppress(*SPARK_FAILURES):
                 self._spark.sql(f"ALTER TABLE {self._table} ADD COLUMNS ({_ddl(missing)})")
         return str(locations[-1])
 

@@ -33,7 +33,7 @@ def as_compared(column: Column) -> Column:
 def changes_between(rows: DataFrame, before: DataFrame, stored: int = 0) -> DataFrame:
     """The changes that turn the shard's rows, the sum of the changes `before`, into `rows`.
 
-    `before` has `stored` bytes in files, and may have doubles for decimals (`as_compared`). But
+    `before` has `stored` bytes in files, and may have doubles for decimals (`as_compared`). Except
     with Comet or nested types, rows are first compared by hashes
     (docs/decisions/0033-a-diff-compares-hashes.md); those that may differ, by all columns.
     """
