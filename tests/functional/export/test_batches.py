@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,13 @@ def test_each_part_is_the_partition_of_its_number(spark: Any, parts: int) -> Non
 def test_spark_hashes_the_key_of_every_part_to_it(spark: Any) -> None:
     keyed = with_keys(spark.range(MAX_PARTS).selectExpr(f"id as {PART_COLUMN}", "id"))
     assert keyed.where(f"hash({PART_COLUMN}) <> id").count() == 0
+
+
+@not_native
+def test_an_order_inside_of_the_query_is_dropped(spark: Any) -> None:
+    rows = spark.sql("select id as c0 from (select id from range(9) order by id desc)")
+    plan = in_parts(rows, 2)._jdf.queryExecution().optimizedPlan().toString()
+    assert re.findall("Sort .*(true|false)", plan) == ["false"]  # by the parts' order alone
 
 
 def test_narrow_rows_come_in_small_batches(spark: Any) -> None:

@@ -25,7 +25,7 @@ class RecordedRun:
     `status` is `rows`, `error` or `cancelled` (Materialize's design "Copy to S3", CopyResponse).
     `rows`, `bytes` and `files` are None unless the export was committed. `error` says why it was
     not, or which old files a committed export could not delete. `native` says whether Comet ran
-    all of the plan; None without Comet, over Spark Connect, or if nothing was uploaded.
+    all of the plan; None without Comet, over Spark Connect, or if not all was uploaded.
     """
 
     model: str

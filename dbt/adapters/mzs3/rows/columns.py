@@ -147,9 +147,13 @@ def order_keys(schema: T.StructType) -> list[str]:
 
 
 def _with_sign(value: str, kind: T.DataType) -> str:
+    return _struct({"value": _one_zero(value, kind), "is_negative_zero": is_negative_zero(value)})
+
+
+def is_negative_zero(value: str) -> str:
+    """SQL that tells whether a float is -0.0; NULL for NULL."""
     # The text shows the sign of a zero. Only zeros are cast to text.
-    negative_zero = f"{value} = 0 AND startswith(cast({value} AS string), '-')"
-    return _struct({"value": _one_zero(value, kind), "is_negative_zero": negative_zero})
+    return f"{value} = 0 AND startswith(cast({value} AS string), '-')"
 
 
 def _one_zero(value: str, kind: T.DataType) -> str:

@@ -129,7 +129,7 @@ def _spread(rows: DataFrame, folder: Sequence[str], parts: int) -> DataFrame:
     match = [F.col(name).eqNullSafe(F.col(alias)) for name, alias in names.items()]
     return rows.join(spreads, match, "left").select(
         *rows.columns,
-        F.pmod(F.xxhash64(*folder), F.lit(parts)).alias(_FIRST),
+        F.expr(modulus(f"xxhash64({', '.join(folder)})", parts)).alias(_FIRST),
         # One part for a folder that was not counted: a query may return other rows each time.
         F.coalesce(F.col("_mz_share"), F.lit(1)).alias(_SPREAD),
     )

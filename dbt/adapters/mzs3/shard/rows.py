@@ -18,6 +18,7 @@ from dbt.adapters.mzs3.rows.columns import (
     ONE_ZERO,
     SIGNED,
     NestedTransform,
+    is_negative_zero,
     named,
 )
 from dbt.adapters.mzs3.rows.plan import in_parts, modulus, row_hash, sort_keys, sorted_parts
@@ -76,8 +77,7 @@ def floats_in(kinds: Mapping[str, T.DataType]) -> list[str]:
 
 def negative_zeros(kinds: Mapping[str, T.DataType]) -> list[str]:
     """SQL conditions that a column is -0.0, one for each column of floats."""
-    sql = "coalesce({0} = 0 AND string({0}) = '-0.0', false)"
-    return list(map(sql.format, floats_in(kinds)))
+    return [f"coalesce({is_negative_zero(name)}, false)" for name in floats_in(kinds)]
 
 
 def bits(conditions: Sequence[str]) -> list[str]:

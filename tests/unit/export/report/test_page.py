@@ -31,6 +31,15 @@ def headline(root):
     return found
 
 
+@pytest.mark.parametrize(
+    ("native", "said"), [(True, " · native"), (False, " · not native"), (None, "")]
+)
+def test_the_latest_export_was_native_or_not(native, said):
+    page = page_of([run(native=native)])
+    [latest] = [text for text in map(words, page.iter("dd")) if "1,000 rows" in text]
+    assert latest.endswith(" 4 kB" + said)
+
+
 def test_the_headline_is_what_was_put_in():
     runs = [run(rows=600_000, bytes=1 << 20, seconds=30), run("b", rows=1, bytes=1, seconds=90)]
     runs += [failed(), failed(status="cancelled")]
