@@ -131,16 +131,16 @@ docs: .venv/.docs ## The docs as a site, site/index.html
 bench: .venv/.benchmark ## Exports to Spark's own writers, ingestion to its reader, diffs to exports
 	@$(WITH_JAVA) && for one in copy_to_s3 ingest shard; do $(BIN)/python benchmarks/$$one.py || exit; done
 
-bench-all: .venv/.benchmark .venv/.demo .venv/.workers .stores/minio ## All figures, as docs/figures.md: an hour; needs Go
+bench-all: .venv/.benchmark .venv/.demo .venv/.workers .stores/minio .venv-formats/comet.jar .venv-formats/.benchmark
+bench-all: ## All figures, as docs/figures.md: an hour and a half; needs Go
 	@$(WITH_JAVA) && $(BIN)/python benchmarks/all.py
 
 bench-peers: .venv/.benchmark .stores/minio ## Beside Spark over s3a and DuckDB, on MinIO; needs Go
 	@$(WITH_JAVA) && $(BIN)/python benchmarks/peers.py
 
-bench-native: .venv-formats/comet.jar .venv-formats/.benchmark ## Exports with Comet and without, on Spark 4.1
-bench-native: BIN := .venv-formats/bin
-bench-native:
-	@$(WITH_JAVA) && $(BIN)/python benchmarks/copy_to_s3.py native
+bench-native: .venv/.benchmark .stores/minio .venv-formats/comet.jar .venv-formats/.benchmark
+bench-native: ## With Comet and without, on Spark 4.1, as figures of docs/figures.md; needs Go
+	@$(WITH_JAVA) && $(BIN)/python benchmarks/all.py native-exports native-peers native-shards
 
 clean: ## Remove what these targets made
 	rm -rf .venv .venv-formats .venv-oldest .java_home .demo .stores site sample_project/target sample_project/logs

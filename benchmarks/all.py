@@ -1,6 +1,6 @@
 """All figures, measured one after another, as a page of the docs with their dates and commits.
 
-It takes an hour, in which the machine should do nothing else. Where names of benchmarks
+It takes an hour and a half, in which the machine should do nothing else. Where names of benchmarks
 are given, only these are measured again, and the rest of the page stays as it is.
 """
 
@@ -16,10 +16,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
-import pyspark
-
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "figures.md"
+NATIVE_PYTHON = str(ROOT / ".venv-formats/bin/python")
 HEAD = """# Figures
 
 `make bench-all` writes this page. [How it is measured](inside/measured.md) says what is compared.
@@ -44,8 +43,12 @@ COMMANDS = {
     "large-object": "large_object.py",
     "ledger": "ledger_epochs.py",
     "keys": "many_objects.py listing --rounds 1",
+    "native-exports": "copy_to_s3.py native",
+    "native-peers": "peers.py --native",
+    "native-shards": "shard.py diff --native --rounds 5",
 }
-"""What is measured, in the order of the page, and what runs it."""
+"""What is measured, in the order of the page, and what runs it: the native ones in the environment
+of `make test-native`."""
 
 
 class Limit(NamedTuple):
@@ -83,6 +86,34 @@ LIMITS = (
     Limit("shard without changes, to that table", "small-runs", "", "idle shard", 1, 2, 1),
     Limit("10,000 objects of 1 kB, to boto3", "small-objects", "", "one run:", 0, 2, 1.2),
     Limit("diff of 1 %, to a full Parquet export", "shards", "", "persist_shard", 3, 1.6, 1.2),
+    Limit(
+        "CSV export with Comet, to `df.write.csv` to a folder without",
+        *("native-exports", "", "copy_to_s3 csv, Comet", 1, 1.15, 0.9),
+    ),
+    Limit(
+        "Parquet export with Comet, to `df.write.parquet` to a folder without",
+        *("native-exports", "", "copy_to_s3 parquet, Comet", 1, 1.45, 1.1),
+    ),
+    Limit(
+        "CSV export with Comet, to `df.write` over s3a without",
+        *("native-peers", "export as csv", "copy_to_s3, Comet", 1, 0.85, 0.7),
+    ),
+    Limit(
+        "Parquet export with Comet, to `df.write` over s3a without",
+        *("native-peers", "export as parquet", "copy_to_s3, Comet", 1, 1.05, 0.9),
+    ),
+    Limit(
+        "CSV export, to `df.write` over s3a, both with Comet",
+        *("native-peers", "export as csv", "copy_to_s3, Comet:", 0, 1.1, 1),
+    ),
+    Limit(
+        "Parquet export, to `df.write` over s3a, both with Comet",
+        *("native-peers", "export as parquet", "copy_to_s3, Comet:", 0, 1.3, 1.1),
+    ),
+    Limit(
+        "diff of 1 % with Comet, to a full Parquet export without",
+        *("native-shards", "", "persist_shard, Comet", 3, 1, 0.7),
+    ),
 )
 
 
@@ -92,17 +123,20 @@ def main() -> None:
     commit = _output("git", "describe", "--always", "--dirty", "--exclude=*")
     for name in _arguments().names or COMMANDS:
         print(f"{name} …", flush=True)
-        sections[name] = _measured(COMMANDS[name], commit)
+        sections[name] = _measured(name, commit)
         PAGE.write_text(_page(sections))
 
 
-def _measured(command: str, commit: str) -> str:
+def _measured(name: str, commit: str) -> str:
     """What the benchmark prints, with when, where and of what."""
     today = datetime.now(timezone.utc).date()
     cores = len(os.sched_getaffinity(0))
+    command = COMMANDS[name]
     script, *arguments = command.split()
-    printed = _output(sys.executable, str(ROOT / "benchmarks" / script), *arguments)
-    where = f"{cores} cores, Spark {pyspark.__version__}"
+    python = NATIVE_PYTHON if name.startswith("native-") else sys.executable
+    version = _output(python, "-c", "import pyspark; print(pyspark.__version__)")
+    printed = _output(python, str(ROOT / "benchmarks" / script), *arguments)
+    where = f"{cores} cores, Spark {version}"
     return f"`benchmarks/{command}`, {today}, commit {commit}, {where}:\n\n```text\n{printed}\n```"
 
 

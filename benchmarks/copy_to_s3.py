@@ -20,22 +20,11 @@ from pathlib import Path
 
 from memory import WorkerMemory, processor_seconds
 from s3_server import serve_s3
-from session import BUCKET, Session, median_seconds
+from session import BUCKET, COMET, Session, median_seconds
 from table import BYTES_PER_ROW, PARTITIONED, TABLE
 
 from dbt.adapters.mzs3.export.export import CopyResult
 from dbt.adapters.mzs3.options.values import parse_size
-
-# Where `make bench-native` puts the jar, docs/engines/native.md has what each setting is for.
-COMET = {
-    "spark.driver.extraClassPath": str(Path(sys.prefix) / "comet.jar"),
-    "spark.plugins": "org.apache.spark.CometPlugin",
-    "spark.shuffle.manager": "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager",
-    "spark.comet.exec.pyarrowUDF.enabled": "true",
-    "spark.comet.scan.unsignedSmallIntSafetyCheck": "false",
-    "spark.memory.offHeap.enabled": "true",
-    "spark.memory.offHeap.size": "4g",
-}
 
 
 def main() -> None:
@@ -61,9 +50,7 @@ def main() -> None:
 class Bench(Session):
     """One Spark session, one S3 server, and what is measured with them."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
-        super().__init__(folder, **settings)
-        self.exports = 0
+    exports = 0
 
     def ratios(self, rows: int, rounds: int) -> None:
         """Print the median of each way to write the table, and its ratio to Spark's writer."""
@@ -95,26 +82,26 @@ class Bench(Session):
         off, and its ratio to Spark's writer without."""
         query = self._stored(rows)
         written = self.folder / "written"
-        processor: dict[str, list[float]] = {}
+        ways: dict[str, Callable[[int], object]] = {}
 
-        def write(kind: str) -> None:
+        def write(kind: str, _: int) -> None:
             self.spark.sql(query).write.format(kind).save(str(written))
 
-        def run(way: str, work: Callable[[], object], _: int) -> None:
-            self.spark.conf.set("spark.comet.enabled", str(way.endswith("Comet")).lower())
-            before = processor_seconds()
-            work()
-            processor.setdefault(way, []).append(processor_seconds() - before)
+        def export(kind: str, _: int) -> None:
+            self.export(query, format=kind)
 
-        works: dict[str, Callable[[], object]] = {}
         for kind in ("csv", "parquet"):
-            works[f"df.write.{kind}"] = partial(write, kind)
-            works[f"copy_to_s3 {kind}"] = partial(self.export, query, format=kind)
-        turns = {
-            way: partial(run, way, work)
-            for name, work in works.items()
-            for way in (name, f"{name}, Comet")
-        }
+            ways[f"df.write.{kind}"] = partial(write, kind)
+            ways[f"copy_to_s3 {kind}"] = partial(export, kind)
+        ways = self.with_comet(ways)
+        processor: dict[str, list[float]] = {way: [] for way in ways}
+
+        def run(way: str, turn: int) -> None:
+            before = processor_seconds()
+            ways[way](turn)
+            processor[way].append(processor_seconds() - before)
+
+        turns = {way: partial(run, way) for way in ways}
         medians = median_seconds(turns, rounds, lambda: shutil.rmtree(written, ignore_errors=True))
         print(f"{rows:,} rows, medians of {rounds}")
         for way, median in medians.items():

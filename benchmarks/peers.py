@@ -6,6 +6,7 @@ all from the same CSV objects, each into a table of its own on the local disk. A
 process and in turn, against MinIO on this machine: read the ratios. The processor time is that of
 all processes, and beside it that without the server's, which moves least when the machine has
 other work: what each way costs itself, as on a cluster the server has processors of its own.
+With `--native` it is exports alone, and Spark's with Comet and without.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from pathlib import Path
 from statistics import median
 
 import duckdb
+import pyspark
 from memory import processor_seconds
 from s3_server import serve_minio
-from session import BUCKET, Session, seconds_in_turn, source
+from session import BUCKET, COMET, Session, seconds_in_turn, source
 from table import COLUMNS, TABLE
 
 from dbt.adapters.mzs3.source.ingest import ingest
 from dbt.adapters.mzs3.store.client import s3_client
 from dbt.adapters.mzs3.store.connection import AwsConnection
 
-HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.5.0"  # of the Hadoop in pyspark 4.3
 CORES = 2  # of DuckDB too; Session has as many
-FLOOR, S3A, DUCKDB = "df.write to a folder", "Spark over s3a", "DuckDB"
+FLOOR, S3A, OURS, DUCKDB = "df.write to a folder", "Spark over s3a", "copy_to_s3", "DuckDB"
 SERVER = b"minio"  # in its command
 # Of each way the seconds of each round, the processor seconds of all, and those of the server.
 Measured = dict[str, tuple[list[float], list[float], list[float]]]
@@ -50,7 +51,7 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="mzs3-bench-") as name,
         serve_minio(Path(name, "minio")) as connection,
     ):
-        peers = Peers(Path(name), connection)
+        peers = Peers(Path(name), connection, **(COMET if arguments.native else {}))
         peers.compare(arguments.rows, arguments.rounds)
         peers.spark.stop()
 
@@ -58,8 +59,11 @@ def main() -> None:
 class Peers(Session):
     """One Spark session with s3a, one DuckDB with httpfs, and the server that both know."""
 
-    def __init__(self, folder: Path, connection: AwsConnection) -> None:
-        super().__init__(folder, **{"spark.jars.packages": HADOOP_AWS})
+    def __init__(self, folder: Path, connection: AwsConnection, **settings: str) -> None:
+        [hadoop] = Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar")
+        version = hadoop.stem.rpartition("-")[2]
+        packages = {"spark.jars.packages": f"org.apache.hadoop:hadoop-aws:{version}"}
+        super().__init__(folder, **packages, **settings)
         self.connection = connection
         self.written = folder / "written"
         self.s3 = s3_client(connection)
@@ -92,7 +96,8 @@ class Peers(Session):
         print(f"{rows:,} rows, {size / 1e6:,.0f} MB in {len(found)} CSV objects, {rounds} rounds")
         for kind in ("csv", "parquet"):
             _tell(f"export as {kind}", self.exports(kind, rounds))
-        _tell("ingestion", self.ingestions(objects, rounds))
+        if not self.has_comet:
+            _tell("ingestion", self.ingestions(objects, rounds))
 
     def exports(self, kind: str, rounds: int) -> Measured:
         """The seconds of each way to write the stored rows as `csv` or `parquet`."""
@@ -102,15 +107,15 @@ class Peers(Session):
         ways: dict[str, Callable[[int], object]] = {
             FLOOR: lambda _: self._write(kind, str(self.written)),
             S3A: lambda _: self._write(kind, f"s3a://{target}"),
-            "copy_to_s3": lambda _: self.copy(self.query, "written", format=kind),
-            DUCKDB: lambda _: self.duck.execute(copy),
+            OURS: lambda _: self.copy(self.query, "written", format=kind),
         }
+        ways = {**self.with_comet(ways), DUCKDB: lambda _: self.duck.execute(copy)}
 
         def check(way: str) -> None:
-            files = f"{self.written if way == FLOOR else f's3://{target}'}/*.{kind}"
+            files = f"{self.written if way.startswith(FLOOR) else f's3://{target}'}/*.{kind}"
             options = f", header = false, {_dialect()}" if kind == "csv" else ""
             self._require_rows(way, self._counts(f"read_{kind}('{files}'{options})"))
-            if way == S3A and kind == "csv":
+            if way.startswith(S3A) and kind == "csv":
                 self._require_magic("written")
             shutil.rmtree(self.written, ignore_errors=True)
             self._empty("written/")
@@ -218,7 +223,7 @@ def _tell(what: str, measured: Measured) -> None:
         numbers = f"{median(seconds):>8.2f}{median(ratios):>8.2f}  {spread:<14}"
         own = median(all_of - served for all_of, served in zip(everyone, server, strict=True))
         print(f"{way:<24}{numbers}{median(everyone):>9.1f}{own:>9.1f}")
-    ways = {way: seconds for way, (seconds, *_) in measured.items() if way != FLOOR}
+    ways = {way: seconds for way, (seconds, *_) in measured.items() if not way.startswith(FLOOR)}
     first = min(ways, key=lambda way: median(ways[way]))
     others = (
         f"{way} takes {median(_ratios(seconds, ways[first])):.2f} times as long"
@@ -226,6 +231,9 @@ def _tell(what: str, measured: Measured) -> None:
         if way != first
     )
     print(f"{first} wins: {', '.join(others)}")
+    ours, base = f"{OURS}, Comet", f"{S3A}, Comet"
+    if ours in ways:
+        print(f"{ours}: {median(_ratios(ways[ours], ways[base])):.2f} x {base}")
 
 
 def _ratios(times: Sequence[float], base: Sequence[float]) -> list[float]:
@@ -236,6 +244,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--native", action="store_true", help="exports with Comet too")
     return parser.parse_args()
 
 

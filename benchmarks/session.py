@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +18,30 @@ from dbt.adapters.mzs3.store.connection import AwsConnection
 
 BUCKET = "bench"
 
+# Where `make bench-native` puts the jar, docs/engines/native.md has what each setting is for.
+COMET = {
+    "spark.driver.extraClassPath": str(Path(sys.prefix) / "comet.jar"),
+    "spark.plugins": "org.apache.spark.CometPlugin",
+    "spark.shuffle.manager": "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager",
+    "spark.comet.exec.pyarrowUDF.enabled": "true",
+    "spark.comet.scan.unsignedSmallIntSafetyCheck": "false",
+    "spark.memory.offHeap.enabled": "true",
+    "spark.memory.offHeap.size": "4g",
+}
+
 
 class Session:
     """A Spark of two cores with its tables in `folder`, and an empty bucket below it.
 
     `connection` is that of the server, once it serves `s3_folder`. `settings` are Spark's, by
-    their names.
+    their names. With those in COMET, `with_comet` turns it on and off.
     """
 
     connection: AwsConnection
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
+        self.has_comet = COMET.items() <= settings.items()
         self.s3_folder = folder / "s3"
         (self.s3_folder / BUCKET).mkdir(parents=True)
         self.spark = get_or_create(
@@ -40,6 +54,24 @@ class Session:
                 **settings,
             }
         )
+
+    def with_comet(
+        self, ways: Mapping[str, Callable[[int], object]]
+    ) -> dict[str, Callable[[int], object]]:
+        """The ways as they are; in a session with Comet each without it, and then, under a name
+        that ends with Comet, with it."""
+        if not self.has_comet:
+            return dict(ways)
+
+        def run(way: str, is_on: bool, turn: int) -> None:
+            self.spark.conf.set("spark.comet.enabled", is_on)
+            ways[way](turn)
+
+        return {
+            f"{way}{', Comet' if is_on else ''}": partial(run, way, is_on)
+            for way in ways
+            for is_on in (False, True)
+        }
 
     def copy(self, query: str, prefix: str, **options: object) -> CopyResult:
         """An export of the query below a prefix of the bucket."""

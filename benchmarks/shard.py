@@ -19,7 +19,7 @@ from unittest import mock
 
 from forwarder import Forwarder
 from s3_server import serve_s3
-from session import BUCKET, Session, median_seconds
+from session import BUCKET, COMET, Session, median_seconds
 from table import TABLE
 
 from dbt.adapters.mzs3.events import Committed
@@ -37,7 +37,8 @@ def main() -> None:
     arguments = _arguments()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory(prefix="mzs3-bench-", dir=arguments.folder) as name:
-        bench = Bench(Path(name), **{"spark.master": arguments.master})
+        comet = COMET if arguments.native else {}
+        bench = Bench(Path(name), **{"spark.master": arguments.master, **comet})
         # This server knows no conditions; with one writer none is ever needed.
         heedless = mock.patch.object(StateStore, "require_conditions")
         with serve_s3(bench.s3_folder) as bench.connection, heedless:
@@ -67,14 +68,16 @@ class Bench(Session):
             results["copy_to_s3"] = self.export(versions[turn % 2])
 
         def persist(turn: int) -> None:
-            results["persist_shard"] = self.persist(versions[(turn + 1) % 2], "diff", encoding)
+            results["persist_shard"] = self.persist(versions[self.runs % 2], "diff", encoding)
 
-        medians = median_seconds({"copy_to_s3": export, "persist_shard": persist}, rounds)
+        ways = {"copy_to_s3": export, "persist_shard": persist}
+        medians = median_seconds(self.with_comet(ways), rounds)
         full, change = results["copy_to_s3"], results["persist_shard"]
         print(f"{rows:,} rows, {encoding}; the first batch has {first.bytes / full.bytes:.2f} x")
-        for way, result in results.items():
+        for way in medians:
+            result = results[way.removesuffix(", Comet")]
             print(
-                f"{way:<16}{result.rows:>12,} rows {result.bytes / full.bytes:>8.2%} of the bytes"
+                f"{way:<22}{result.rows:>12,} rows {result.bytes / full.bytes:>8.2%} of the bytes"
                 f"{medians[way]:>8.2f} s {medians[way] / medians['copy_to_s3']:>8.2f} x"
             )
         print(f"{change.rows / rows:.2%} as many changes as rows")
@@ -135,6 +138,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--updated", type=int, default=5, help="of 1000 rows")
+    parser.add_argument("--native", action="store_true", help="`diff` with Comet too")
     parser.add_argument("--encoding", choices=("dual", "structured", "codec"), default="dual")
     parser.add_argument("--master", default="local[2]", help="spark.master")
     parser.add_argument("--folder", help="where temporary files go; the system's folder for them")
