@@ -35,6 +35,8 @@ _UNHASHED = (
     "cast(shiftright(shiftleft((shiftright({0}, 15) | shiftleft({0} & 32767L, 17))"
     " * -555664463L, 32), 32) as int)",
 )
+KEYS = [f"_mz_key{step}" for step in range(len(_UNHASHED))]
+"""The columns after each step, of which the last is the key."""
 
 
 def in_parts(
@@ -92,21 +94,23 @@ def sort_keys(schema: T.StructType, first: Sequence[str]) -> list[str]:
 def sorted_parts(numbered: DataFrame, parts: int, keys: Sequence[str]) -> DataFrame:
     """Rows whose column PART_COLUMN is the number of their part: in the partition of this number,
     of `parts`, and sorted there by the `keys`, which are SQL."""
-    placed = with_keys(numbered).repartition(parts, PART_COLUMN)
+    placed = with_keys(numbered).repartition(parts, KEYS[-1])
     ordered = placed.sortWithinPartitions(*map(F.expr, keys))
-    return ordered.withColumn(PART_COLUMN, F.spark_partition_id())
+    return ordered.withColumn(PART_COLUMN, F.spark_partition_id()).drop(*KEYS)
 
 
 def with_keys(numbered: DataFrame) -> DataFrame:
-    """The rows, with a key in place of the number of their part, which is Spark's hash of the key.
+    """The rows and, as the last of the columns KEYS, a key whose hash is the number of their part.
 
     With keys, `repartition` does what `repartitionById` does, which native engines do not know.
     """
+    number = PART_COLUMN
     if has_comet(numbered.sparkSession):  # else Spark would keep an ORDER BY inside of the query
-        numbered = numbered.withColumn(PART_COLUMN, F.expr(f"{PART_COLUMN} | {ZERO}"))
-    for step in _UNHASHED:
-        numbered = numbered.withColumn(PART_COLUMN, F.expr(step.format(PART_COLUMN)))
-    return numbered
+        number = f"({PART_COLUMN} | {ZERO})"
+    steps = zip(_UNHASHED, (number, *KEYS), KEYS, strict=False)
+    return numbered.selectExpr(
+        "*", *(f"{step.format(value)} AS {key}" for step, value, key in steps)
+    )
 
 
 def row_hash(schema: T.StructType) -> str:
