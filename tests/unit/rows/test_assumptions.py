@@ -51,5 +51,5 @@ def test_what_a_row_refutes_is_taken_no_more() -> None:
 def test_of_native_rows_workers_find_out_whether_they_are_narrow() -> None:
     assumed = assumptions_for(FLAT, (), native=True)
     assert assumed == Assumptions(distinct_hashes=True, native=True)
-    assert assumed.without("large batches") == Assumptions(distinct_hashes=True)
+    assert assumed.without("doubtful batches") == Assumptions(distinct_hashes=True)
     assert assumptions_for(NESTED, (), native=True) == Assumptions(native=True)

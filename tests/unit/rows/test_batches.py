@@ -18,6 +18,7 @@ ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 NARROW = Assumptions(narrow_rows=True)
 SENDS = "spark.comet.exec.pyarrowUDF.enabled"
+IS_ON = "spark.comet.enabled"
 COMET = {"spark.comet.version": "1.2.0", SENDS: "true"}
 
 
@@ -93,18 +94,20 @@ def test_without_an_assumption_nothing_is_set(spark: Any) -> None:
         assert spark.conf.values == {ROWS: "10000"}
 
 
-def test_batches_of_comet_are_asked_for_only_if_rows_are_native(spark: Any) -> None:
-    spark.conf.values |= COMET
-    with batches_for(spark, Assumptions(native=True)):
-        assert spark.conf.values[SENDS] == "true"
+@pytest.mark.parametrize("sends", ["true", "false"])
+def test_comet_has_no_part_in_a_job_whose_rows_are_not_native(spark: Any, sends: str) -> None:
+    before = {**spark.conf.values, **COMET, SENDS: sends}
+    spark.conf.values = dict(before)
     with batches_for(spark, NO_ASSUMPTIONS):
-        assert spark.conf.values[SENDS] == "false"
-    assert spark.conf.values[SENDS] == "true"
+        assert spark.conf.values == {**before, IS_ON: "false"}
+    with batches_for(spark, Assumptions(native=True)):
+        assert spark.conf.values == before
+    assert spark.conf.values == before
 
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {SENDS: "true"}, {**COMET, SENDS: "false"}, {**COMET, "spark.comet.enabled": "false"}],
+    [{}, {SENDS: "true"}, {**COMET, SENDS: "false"}, {**COMET, IS_ON: "false"}],
 )
 def test_a_session_without_comet_or_with_a_part_of_it_is_sparks(spark: Any, values: Any) -> None:
     spark.conf.values |= values
@@ -114,3 +117,12 @@ def test_a_session_without_comet_or_with_a_part_of_it_is_sparks(spark: Any, valu
 def test_a_session_with_comet_sends_its_batches(spark: Any) -> None:
     spark.conf.values |= COMET
     assert sends_native_batches(spark)
+
+
+def test_a_server_with_comet_sends_rows_of_sparks(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing there would tell of rows that Comet's shuffle has lost."""
+    monkeypatch.setattr(Session, "__module__", "pyspark.sql.connect.session")
+    spark.conf.values |= COMET
+    assert not sends_native_batches(spark)

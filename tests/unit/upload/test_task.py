@@ -23,6 +23,7 @@ from dbt.adapters.mzs3.arrow.packed import PackedColumn
 from dbt.adapters.mzs3.errors import ExecutorError
 from dbt.adapters.mzs3.formats.write.csv.format import CsvFormat
 from dbt.adapters.mzs3.formats.write.format import ExportedColumn
+from dbt.adapters.mzs3.formats.write.parquet import ParquetFormat
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.upload import file_upload
@@ -132,12 +133,40 @@ def test_different_rows_of_one_hash_leave_no_upload_and_a_row_that_says_so(s3: F
 
 
 def test_a_batch_that_is_too_large_before_its_last_row_leaves_no_upload(s3: FakeS3) -> None:
-    limited = spec(max_batch_bytes=2000)
-    empty, long = batch([], []), "x" * 3000
+    limited = spec(max_batch_bytes=4 << 20, part_size=1 << 20)
+    empty, long = batch([], []), "x" * (5 << 20)
     files, task = outcome(limited, empty, batch([0, 0], ["a", long]), batch([0], [long]))
-    assert (len(files), task["refuted"]) == (1, None)
+    assert (len(files), task["refuted"]) == (3, None)
     files, task = outcome(limited, batch([0, 0], [long, "a"]))
-    assert (files, task["refuted"]) == ([], "large batches")
+    assert (files, task["refuted"]) == ([], "doubtful batches")
+
+
+_UTC = pa.timestamp("us", "Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("kind", "sure", "doubtful"),
+    [
+        (pa.date32(), [-141_427, None], -141_428),
+        (_UTC, [-2_208_988_800_000_000, None], -2_208_988_800_000_001),
+        (pa.string(), ["é", "", None], "a\ufffd"),
+        (pa.large_string(), ["e"], "\ufffd"),
+        (pa.list_(pa.date32()), [[0, None], [], None], [0, -200_000]),
+        (pa.struct({"a": pa.string()}), [{"a": "é"}, None], {"a": "\ufffd"}),
+    ],
+    ids=str,
+)
+def test_what_comet_may_have_read_in_another_way_is_refuted(
+    s3: FakeS3, kind: pa.DataType, sure: list[Any], doubtful: Any
+) -> None:
+    def refuted(values: list[Any]) -> str | None:
+        column = pa.array(values, kind)
+        rows = pa.RecordBatch.from_arrays([pa.array([0] * len(column)), column], ["part", "c0"])
+        _, task = outcome(spec(format=ParquetFormat(), max_batch_bytes=2000), rows)
+        return task["refuted"]
+
+    assert refuted(sure) is None
+    assert refuted([*sure, doubtful]) == "doubtful batches"
 
 
 def test_a_task_tells_its_stage_with_files_and_without(s3: FakeS3) -> None:

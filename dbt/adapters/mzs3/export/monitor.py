@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 _RESTART_TEXTS: Mapping[RestartReason, str] = {
     "wide rows": f"with batches for wide rows: one has more than {bytes_text(WIDEST)}",
-    "large batches": (
-        f"with batches of Spark's: one of Comet's has more than {bytes_text(MAX_BYTES)}"
+    "doubtful batches": (
+        f"without Comet: a batch of its rows has more than {bytes_text(MAX_BYTES)}, dates before "
+        "1582-10-15, timestamps before 1900 or texts with U+FFFD, which Spark may not read so"
     ),
     "equal hashes": "sorted by all columns: different rows have the same hash",
     # Recomputed rows may differ from those that are in files already.
@@ -171,7 +172,7 @@ class RunMonitor:
     def begin_again(self, reason: RestartReason) -> None:
         """Reports that the query runs once more. Raises CopyError if the run was cancelled."""
         self.stop_if_cancelled()
-        self._native = False if reason == "large batches" else self._native
+        self._native = False if reason == "doubtful batches" else self._native
         text = f"{self._title} begins again, {_RESTART_TEXTS[reason]}"
         self._tell("begins_again", text, {"reason": reason, "limit": WIDEST})
 

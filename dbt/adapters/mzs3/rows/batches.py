@@ -5,7 +5,8 @@ than sending the batch. If all rows are narrow, a limit on the number of rows is
 itself checks this before the shuffle, and thus before any row is sent.
 
 Comet, a plugin of Spark with an engine of its own, sends its own batches as they are, of a number
-of rows. It does not know the check, so that workers measure these batches.
+of rows. It does not know the check, so that workers measure these batches. Jobs whose rows it does
+not send run without it: Spark alone compares rows that were lost with those that it computes anew.
 """
 
 from __future__ import annotations
@@ -34,14 +35,13 @@ _ROWS = 4096
 _MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _NOT_MEASURED = str(2**31 - 1)  # the only value with which Spark does not measure
 _VARIABLE = (T.StringType, T.CharType, T.VarcharType, T.BinaryType)
-# Of Comet: its version, which it sets itself; whether it is on, shuffles, sends batches to Python.
+# Of Comet: its version, which it sets itself; whether it is on, and sends batches to Python.
 _COMET = "spark.comet.version"
 _IS_ON = "spark.comet.enabled"
-_SHUFFLES = "spark.comet.shuffle.enabled"
 _SENDS_BATCHES = "spark.comet.exec.pyarrowUDF.enabled"
 _COLUMN_BYTES = 16  # the most bytes of a fixed-width value, or of a variable-width value's offset
 
-RestartReason = Literal["wide rows", "large batches", "equal hashes", "rows computed anew"]
+RestartReason = Literal["wide rows", "doubtful batches", "equal hashes", "rows computed anew"]
 _NESTED = (T.ArrayType, T.StructType, T.MapType)
 
 
@@ -73,12 +73,6 @@ def has_comet(spark: SparkSession) -> bool:
     return bool(spark.conf.get(_COMET, "")) and spark.conf.get(_IS_ON, "true") == "true"
 
 
-def spark_shuffle(spark: SparkSession) -> dict[str, str]:
-    """Settings with which a server shuffles rows as Spark does, even if it has Comet: only Spark
-    compares rows that it has lost with those that it computes anew."""
-    return {_SHUFFLES: "false"} if is_remote(spark) and has_comet(spark) else {}
-
-
 @contextlib.contextmanager
 def batches_for(spark: SparkSession, assumed: Assumptions) -> Iterator[None]:
     """In this context, Spark sends Python batches of at most MAX_BYTES, as the assumptions allow:
@@ -91,8 +85,8 @@ def batches_for(spark: SparkSession, assumed: Assumptions) -> Iterator[None]:
         rows = int(spark.conf.get(_MAX_ROWS, None) or 0)
         limit = str(min(rows, _ROWS) if rows > 0 else _ROWS)
         changed = {_MAX_ROWS: limit, _MAX_BYTES: _NOT_MEASURED}
-    if not assumed.native and sends_native_batches(spark):
-        changed[_SENDS_BATCHES] = "false"
+    if not assumed.native and has_comet(spark):
+        changed[_IS_ON] = "false"
     with settings(spark, changed):
         yield
 
@@ -101,7 +95,8 @@ def batches_for(spark: SparkSession, assumed: Assumptions) -> Iterator[None]:
 class Assumptions:
     """Whether we assume that all rows are narrow, and that different rows have distinct hashes.
 
-    If rows are `native`, Comet sends them, and workers find out whether a batch is too large.
+    If rows are `native`, Comet sends them, and workers find out whether a batch is too large, or
+    has values that Comet may have read in another way than Spark.
     """
 
     narrow_rows: bool = False
@@ -113,7 +108,7 @@ class Assumptions:
         return Assumptions(
             narrow_rows=self.narrow_rows and reason != "wide rows",
             distinct_hashes=self.distinct_hashes and reason != "equal hashes",
-            native=self.native and reason != "large batches",
+            native=self.native and reason != "doubtful batches",
         )
 
 
@@ -131,9 +126,5 @@ def assumptions_for(
     """
     if any(isinstance(column.dataType, _NESTED) for column in schema.fields):
         return Assumptions(native=native)
-    can_be_narrow = _COLUMN_BYTES * len(schema.fields) <= WIDEST
-    return Assumptions(
-        narrow_rows=can_be_narrow and not native,
-        distinct_hashes=not partition_by,
-        native=native,
-    )
+    narrow = not native and _COLUMN_BYTES * len(schema.fields) <= WIDEST
+    return Assumptions(narrow_rows=narrow, distinct_hashes=not partition_by, native=native)

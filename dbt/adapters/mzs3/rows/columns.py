@@ -15,12 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.errors import ConfigError
-from dbt.adapters.mzs3.formats.write.format import (
-    ExportedColumn,
-    ExportFormat,
-    Kind,
-    LogicalType,
-)
+from dbt.adapters.mzs3.formats.write.format import ExportedColumn, ExportFormat, Kind, LogicalType
 from dbt.adapters.mzs3.names import namesakes, namesakes_text
 from dbt.adapters.mzs3.spark.failure import SPARK_FAILURES, explain, readable
 from dbt.adapters.mzs3.spark.sql import field_sql, message_name, text_sql

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.write.format import HASH_COLUMN, PART_COLUMN
 from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, has_comet, only_if_narrow
-from dbt.adapters.mzs3.rows.columns import ONE_ZERO, order_keys
+from dbt.adapters.mzs3.rows.columns import ONE_ZERO, named, order_keys
 from dbt.adapters.mzs3.rows.packing import packed_columns
 from dbt.adapters.mzs3.types.table import type_named
 
@@ -35,8 +35,7 @@ _UNHASHED = (
     "cast(shiftright(shiftleft((shiftright({0}, 15) | shiftleft({0} & 32767L, 17))"
     " * -555664463L, 32), 32) as int)",
 )
-KEYS = [f"_mz_key{step}" for step in range(len(_UNHASHED))]
-"""The columns after each step, of which the last is the key."""
+KEYS = [f"_mz_key{step}" for step in range(len(_UNHASHED))]  # of which the last is the key
 
 
 def in_parts(
@@ -107,10 +106,8 @@ def with_keys(numbered: DataFrame) -> DataFrame:
     number = PART_COLUMN
     if has_comet(numbered.sparkSession):  # else Spark would keep an ORDER BY inside of the query
         number = f"({PART_COLUMN} | {ZERO})"
-    steps = zip(_UNHASHED, (number, *KEYS), KEYS, strict=False)
-    return numbered.selectExpr(
-        "*", *(f"{step.format(value)} AS {key}" for step, value, key in steps)
-    )
+    steps = zip(KEYS, _UNHASHED, (number, *KEYS), strict=False)
+    return numbered.selectExpr("*", *named({key: sql.format(value) for key, sql, value in steps}))
 
 
 def row_hash(schema: T.StructType) -> str:

@@ -153,11 +153,9 @@ def rows_written(command: DataFrame) -> int | None:
 def rows_shuffled(frame: DataFrame) -> int:
     """How many rows the tasks that made the frame's result have read from the last shuffle, each
     task counted once; 0 if there was none. Only for Spark in this process, after an action."""
-    for operator in _operators(frame._jdf.queryExecution().executedPlan()):
-        metric = operator.metrics().get("recordsRead")
-        if metric.isDefined():
-            return int(metric.get().value())
-    return 0
+    operators = _operators(frame._jdf.queryExecution().executedPlan())
+    metrics = (operator.metrics().get("recordsRead") for operator in operators)
+    return next((int(each.get().value()) for each in metrics if each.isDefined()), 0)
 
 
 def not_native(frame: DataFrame) -> dict[str, str]:

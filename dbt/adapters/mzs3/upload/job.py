@@ -21,7 +21,6 @@ from dbt.adapters.mzs3.rows.batches import (
     assumptions_for,
     batches_for,
     sends_native_batches,
-    spark_shuffle,
 )
 from dbt.adapters.mzs3.rows.columns import canonical_columns
 from dbt.adapters.mzs3.rows.packing import packed_columns
@@ -193,7 +192,7 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
     # Comet's shuffle has no checksums of what it has lost, before the last shuffle neither.
     has_lost_rows = engine.losses(spark) if is_native else bool
     try:
-        with settings(spark, {**_COMPARED, **spark_shuffle(spark)}):
+        with settings(spark, _COMPARED):
             reports = [json.loads(row[0]) for row in written.collect()]
     except SPARK_FAILURES as exc:
         if has_computed_other_rows(exc):
@@ -210,11 +209,10 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
     if not once or has_lost_rows():
         return Uploads(files, "rows computed anew")
     added, removed = (sum(task["sums"][sign] for task in tasks) for sign in (0, 1))
-    found = Uploads(files, sums=(added, removed))
-    if not is_native:
-        return found
-    rows, others = engine.rows_shuffled(written), engine.not_native(written)
-    return replace(found, counted_rows=rows, not_native=others)
+    rows, others = 0, None
+    if is_native:
+        rows, others = engine.rows_shuffled(written), engine.not_native(written)
+    return Uploads(files, None, rows, (added, removed), others)
 
 
 def has_computed_other_rows(failure: Exception) -> bool:

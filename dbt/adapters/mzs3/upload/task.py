@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.arrays import float_bits
+from dbt.adapters.mzs3.arrow.arrays import float_bits, is_string
 from dbt.adapters.mzs3.arrow.packed import unpacked
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
+from dbt.adapters.mzs3.formats.write.csv.quoting import TextBytes
 from dbt.adapters.mzs3.formats.write.format import OpenFile
 from dbt.adapters.mzs3.upload.file_upload import FileUpload, Uploader
 from dbt.adapters.mzs3.upload.folders import Run, folder_of, runs
@@ -43,14 +44,15 @@ def write_parts(spec: WriteSpec, context: Callable[[], Any]) -> Callable[[Batche
     """
 
     def copy_rows(batches: Batches) -> Batches:
-        rows = coalesce_batches(_limited(batches, spec.max_batch_bytes))
+        rows = coalesce_batches(batches)
         refuted = None
         if spec.packed:
             rows = (unpacked(batch, spec.packed, 1) for batch in drop_checked_hash(rows))
+        if spec.max_batch_bytes is not None:
+            rows = _undoubted(rows, spec.max_batch_bytes)
         sums = [0, 0]
-        all_runs = (
-            run for batch in _summed(rows, spec, sums) for run in runs(batch, spec.partition_by)
-        )
+        summed = _summed(rows, spec, sums)
+        all_runs = (run for batch in summed for run in runs(batch, spec.partition_by))
         try:
             with contextlib.closing(_write_runs(spec, all_runs)) as reports:
                 yield from map(_report, reports)
@@ -170,7 +172,7 @@ class _NumberedFile:
 
 
 class RefutedError(Exception):
-    """What was assumed is wrong: rows have `equal hashes`, or come in `large batches`."""
+    """What was assumed is wrong: rows have `equal hashes`, or Comet sends `doubtful batches`."""
 
 
 _HASH = 1  # the index of its column, after that of the part
@@ -206,13 +208,32 @@ def _require_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> None:
             raise RefutedError("equal hashes")
 
 
-def _limited(batches: Batches, max_bytes: int | None) -> Batches:
-    """The batches. Raises RefutedError if one is larger than `max_bytes` even without its last
-    row, unless that is None: Spark's own batches end with the row that passes its limit."""
+# By types' ids, the first value that is the same in files of Spark 2, which had another calendar:
+# 1582-10-15 in days and, by Spark's own rule, 1900-01-01 in microseconds.
+_FIRST = {pa.date32().id: -141_427, pa.timestamp("us").id: -2_208_988_800_000_000}
+
+
+def _undoubted(batches: Batches, max_bytes: int) -> Batches:
+    """The batches, which Comet has sent. Raises RefutedError if one has doubtful values, or more
+    than `max_bytes` even without its last row."""
     for batch in batches:
-        if max_bytes is not None and batch[:-1].nbytes > max_bytes:
-            raise RefutedError("large batches")
+        if batch[:-1].nbytes > max_bytes or any(map(_is_doubtful, batch.columns)):
+            raise RefutedError("doubtful batches")
         yield batch
+
+
+def _is_doubtful(values: pa.Array) -> bool:
+    """Whether Spark may have read other values: Comet reads days and times of files of Spark 2 as
+    they are, and has U+FFFD in place of bytes that are no UTF-8."""
+    kind = values.type
+    if pa.types.is_nested(kind):
+        inner = [values.keys, values.items] if pa.types.is_map(kind) else values.flatten()
+        return any(map(_is_doubtful, inner if isinstance(inner, list) else [inner]))
+    if is_string(kind):
+        text = TextBytes(pc.cast(values, pa.large_string())).data
+        return not text.isascii() and b"\xef\xbf\xbd" in text
+    is_local = pa.types.is_timestamp(kind) and kind.tz is None  # Spark 2 had no such type
+    return kind.id in _FIRST and not is_local and (pc.min(values).value or 0) < _FIRST[kind.id]
 
 
 def _summed(batches: Batches, spec: WriteSpec, sums: list[int]) -> Batches:
@@ -220,9 +241,8 @@ def _summed(batches: Batches, spec: WriteSpec, sums: list[int]) -> Batches:
     for batch in batches:
         if spec.summed is not None:
             numbers = batch.column(1 + spec.summed)
-            added = pc.sum(pc.max_element_wise(numbers, 0)).as_py() or 0
-            sums[0] += added
-            sums[1] += (pc.sum(numbers).as_py() or 0) - added
+            for sign, part in enumerate((pc.max_element_wise, pc.min_element_wise)):
+                sums[sign] += pc.sum(part(numbers, 0)).as_py() or 0
         yield batch
 
 

@@ -23,21 +23,17 @@ from dbt.adapters.mzs3.shard.types import Column
 from dbt.adapters.mzs3.spark import engine
 from dbt.adapters.mzs3.spark.failure import executor_error, explain
 from dbt.adapters.mzs3.spark.frames import speculates
-from dbt.adapters.mzs3.spark.settings import settings
 from dbt.adapters.mzs3.store.connection import AwsConnection
 from dbt.adapters.mzs3.store.failures import explained
 from dbt.adapters.mzs3.store.location import S3Location
 from dbt.adapters.mzs3.store.prefix import Prefix, abort_all, delete_many, map_concurrently
 from dbt.adapters.mzs3.text import followed_by
-from dbt.adapters.mzs3.upload.job import COMPUTED_TWICE, PlannedRows, upload_parts
+from dbt.adapters.mzs3.upload.job import PlannedRows, upload_parts
 from dbt.adapters.mzs3.upload.pending import KnownEtags, PendingFile, TakenError, complete
 from dbt.adapters.mzs3.upload.reaper import UploadReaper, prove_writing
 from dbt.adapters.mzs3.upload.spec import WriteSpec
 
 BATCHES = "batches/"
-# Of the same list of files, Comet makes plans that Spark takes for different: the query that also
-# counts its rows would read the files twice.
-LOCAL_SCANS = {"spark.comet.exec.localTableScan.enabled": "false"}
 
 
 @dataclass(frozen=True)
@@ -109,11 +105,11 @@ def write_batch(
 def upload(
     prefix: Prefix, changes: DataFrame, spec: WriteSpec
 ) -> tuple[Sequence[PendingFile], int, int]:
-    """Uploads the files of partitioned changes, once more if the rows of a batch from Comet are
-    wide, or if Spark has computed rows twice.
+    """Uploads the files of partitioned changes, once more if Comet's batches are doubtful, or if
+    Spark has computed rows twice.
 
     Returns the open uploads, and how many rows they add and retract. Raises Spark's failures and
-    ShardError.
+    CopyError.
     """
     spark = changes.sparkSession
 
@@ -124,10 +120,7 @@ def upload(
 
     assumed = Assumptions(native=sends_native_batches(spark))
     planned = PlannedRows(changes, assumed, lambda _: changes)
-    with settings(spark, LOCAL_SCANS if assumed.native else {}):
-        uploads = upload_parts(planned, spec, before_again=abort, empty_file=False)
-    if uploads.restart_reason is not None:
-        raise ShardError(COMPUTED_TWICE)
+    uploads = upload_parts(planned, spec, before_again=abort, empty_file=False)
     uploads.check()
     additions, negative = uploads.sums
     return uploads.files, additions, -negative

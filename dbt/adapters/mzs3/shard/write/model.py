@@ -20,12 +20,7 @@ from dbt.adapters.mzs3.shard.batch.write import as_wire
 from dbt.adapters.mzs3.shard.codec.encode import datums
 from dbt.adapters.mzs3.shard.options import ShardOptions, sort_problems
 from dbt.adapters.mzs3.shard.read.rows import ShardLocation, changes_in
-from dbt.adapters.mzs3.shard.rows import (
-    additions,
-    in_wire_type,
-    parts_of_changes,
-    wire_spark_type,
-)
+from dbt.adapters.mzs3.shard.rows import additions, in_wire_type, parts_of_changes, wire_spark_type
 from dbt.adapters.mzs3.shard.state.columns import ddl_of, evolved_columns, fits, given_columns
 from dbt.adapters.mzs3.shard.state.state import ShardState, new_shard
 from dbt.adapters.mzs3.shard.types import Column as ShardColumn
