@@ -31,7 +31,7 @@ FORMAT_TESTS := tests/functional/table_formats \
 # What is run with Comet.
 NATIVE_TESTS := $(addprefix tests/functional/export/test_,native.py batches.py determinism.py \
   empty.py job.py packing.py round_trip.py types.py) \
-  $(addprefix tests/functional/shard/test_,diff.py native.py)
+  $(addprefix tests/functional/shard/test_,diff.py native.py) tests/functional/source/test_again.py
 
 .PHONY: help demo cluster unit test quick coverage test-rest test-all test-long test-cluster test-stores \
   test-formats test-native test-oldest test-mutants lint docs bench bench-all bench-peers bench-native clean
@@ -106,8 +106,9 @@ test-native: BIN := .venv-formats/bin
 test-native: export MZS3_NATIVE := 1
 test-native: export MZS3_INTERPRETED := 1
 test-native:
-	@$(WITH_JAVA) && $(BIN)/python -m pytest -m "not long" $(NATIVE_TESTS) && \
-	  $(BIN)/python -m pytest -m long -k "each_row_once or twice" tests/functional/export/test_lost_executor.py
+	@$(WITH_JAVA) && $(BIN)/python -m pytest -m "not long" $(NATIVE_TESTS) && for comet in 1 0; do \
+	  MZS3_NATIVE=$$comet $(BIN)/python -m pytest -m long -k "each_row_once or twice" \
+	  tests/functional/export/test_lost_executor.py || exit; done
 
 test-oldest: .venv-oldest/.test .venv-oldest/.workers ## The tests of make test with the lowest versions of all packages
 test-oldest: BIN := .venv-oldest/bin
@@ -159,7 +160,7 @@ clean: ## Remove what these targets made
 	@PYTHON="$(PYTHON)" VENV=.venv-formats scripts/environment.sh formats,benchmark
 	@touch $@
 
-.venv-formats/comet.jar: .venv-formats/.formats
+.venv-formats/comet.jar: .venv-formats/.formats Makefile
 	@.venv-formats/bin/python -c "import sys, urllib.request as web; web.urlretrieve(*sys.argv[1:])" \
 	  "https://repo1.maven.org/maven2/$(COMET)" $@.part && mv $@.part $@
 

@@ -1,6 +1,7 @@
 """Compare what two commits write: exports, manifests, shards and the ledger of a source.
 
     .venv/bin/python scripts/same_bytes.py HEAD~1 HEAD
+    .venv-formats/bin/python scripts/same_bytes.py HEAD HEAD native  # the second one with Comet
 
 Each commit's package runs the same project twice, through dbt, against an S3 of its own. Objects
 are compared byte by byte. What differs in every run is left out first: times and ids in names and
@@ -24,6 +25,7 @@ from typing import Any
 
 import boto3
 import pyarrow.parquet as pq
+import yaml
 from moto.server import ThreadedMotoServer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,12 +56,15 @@ select object, size, phase, state, rows, rejects, error, hides from raw.orders__
 """
 
 
-def main(base: str, head: str) -> int:
+def main(base: str, head: str, target: str = "") -> int:
     """Run both commits; 0 if they wrote the same, and a line for each object that differs."""
     with tempfile.TemporaryDirectory() as folder:
         written = [
-            _written_by(commit, Path(folder) / side)
-            for side, commit in (("base", base), ("head", head))
+            _written_by(commit, Path(folder) / side, parameters)
+            for side, commit, parameters in (
+                ("base", base, {}),
+                ("head", head, _comet() if target == "native" else {}),
+            )
         ]
     differing = [
         key
@@ -72,7 +77,17 @@ def main(base: str, head: str) -> int:
     return 1 if differing or not written[0] else 0
 
 
-def _written_by(commit: str, folder: Path) -> dict[str, object]:
+def _comet() -> dict[str, str]:
+    """Spark's parameters for Comet, as the sample project has them."""
+    text = (ROOT / "sample_project/profiles.yml").read_text()
+    outputs = yaml.safe_load(text)["flights"]["outputs"]
+    parameters: dict[str, str] = outputs["native"]["server_side_parameters"]
+    jar = str(Path(sys.prefix) / "comet.jar")
+    del parameters["spark.sql.warehouse.dir"]
+    return {name: jar if "COMET_JAR" in value else value for name, value in parameters.items()}
+
+
+def _written_by(commit: str, folder: Path, parameters: Mapping[str, str]) -> dict[str, object]:
     package = folder / "package"
     package.mkdir(parents=True)
     archive = subprocess.run(
@@ -96,7 +111,7 @@ def _written_by(commit: str, folder: Path) -> dict[str, object]:
         for bucket in client.list_buckets()["Buckets"]:
             _empty(client, bucket["Name"])
         client.create_bucket(Bucket=BUCKET)
-        project = _project(folder / "project", endpoint)
+        project = _project(folder / "project", endpoint, parameters)
         for more in (0, 50):
             lines = "".join(f"{number},text {number}\n" for number in range(more + 10))
             client.put_object(
@@ -124,7 +139,7 @@ def _empty(client: Any, bucket: str) -> None:
     client.delete_bucket(Bucket=bucket)
 
 
-def _project(folder: Path, endpoint: str) -> Path:
+def _project(folder: Path, endpoint: str, parameters: Mapping[str, str]) -> Path:
     connection = {
         "endpoint": endpoint,
         "addressing_style": "path",
@@ -142,6 +157,7 @@ def _project(folder: Path, endpoint: str) -> Path:
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
+            **parameters,
         },
         "aws_connections": {"default": connection},
     }
@@ -266,4 +282,4 @@ def _without_times(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))
+    sys.exit(main(*sys.argv[1:4]))

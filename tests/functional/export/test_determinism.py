@@ -17,6 +17,7 @@ from support import SUPPORT
 from support.export.hard_to_order import EXPORTS, OTHERS, ROWS
 from support.export.onlooker import without_run_id
 from support.s3.faulty import FaultyS3, Request
+from support.spark.native import native_parameters
 from support.spark.standalone import Cluster, standalone_cluster
 
 from dbt.adapters.mzs3.upload.spec import NOTE_PART, note_of
@@ -143,7 +144,7 @@ def test_what_is_compared_is_the_whole_table_in_several_files(
 def test_four_cores_write_what_one_does_whatever_the_session_and_the_order_of_rows(
     expected: dict[str, Objects], s3: Any, s3_endpoint: str, bucket: str
 ) -> None:
-    export(s3_endpoint, bucket, FOUR_CORES, "backward")
+    export(s3_endpoint, bucket, {**FOUR_CORES, **native_parameters()}, "backward")
     require_same(s3, bucket, expected, ALL)
 
 

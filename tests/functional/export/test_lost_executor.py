@@ -17,7 +17,7 @@ import pytest
 from support import SUPPORT
 from support.s3.faulty import FaultyS3, Request
 from support.spark.export_on_cluster import GROUPS
-from support.spark.native import native_parameters
+from support.spark.native import IS_NATIVE, native_parameters
 from support.spark.standalone import executors_below
 
 from dbt.adapters.mzs3.events import CopyEvent
@@ -122,6 +122,7 @@ def test_an_export_has_each_row_once(
     there = groups(s3, bucket)
     assert (len(there), there.total()) == (GROUPS, GROUPS)
     assert output.count("begins again, as Spark lost rows") == 1
+    assert ("native" in output) is IS_NATIVE
     assert open_uploads(s3, bucket) == []
 
 

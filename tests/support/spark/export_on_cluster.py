@@ -66,7 +66,7 @@ def main(
     )
 
     def tell(event: CopyEvent) -> None:
-        if event.level != "debug":
+        if event.level != "debug" or event.name == "mzs3.copy.native":
             print(event.message, flush=True)
 
     run = {

@@ -30,6 +30,7 @@ def native_parameters() -> dict[str, str]:
         "spark.comet.exec.pyarrowUDF.enabled": "true",
         "spark.comet.scan.unsignedSmallIntSafetyCheck": "false",
         "spark.comet.exec.localTableScan.enabled": "true",
+        "spark.comet.exec.range.enabled": "true",
         "spark.memory.offHeap.enabled": "true",
         "spark.memory.offHeap.size": "2g",
     }
