@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 from support import SUPPORT
 from support.s3.faulty import FaultyS3, Request
 from support.spark.export_on_cluster import GROUPS
-from support.spark.native import IS_NATIVE, native_parameters
+from support.spark.native import IS_NATIVE, native, native_parameters
 from support.spark.standalone import executors_below
 
 from dbt.adapters.mzs3.events import CopyEvent
@@ -70,10 +70,11 @@ def run(
     *,
     compared: bool = True,
     script: Path = SCRIPT,
+    parameters: Mapping[str, str] = UNCHECKED,
 ) -> tuple[int, str]:
     """The exit code and the output."""
     argument = {
-        "parameters": {**UNCHECKED, **native_parameters()},
+        "parameters": {**native_parameters(), **parameters},
         "endpoint": faulty.endpoint,
         "location": location,
         "what": what,
@@ -122,8 +123,22 @@ def test_an_export_has_each_row_once(
     there = groups(s3, bucket)
     assert (len(there), there.total()) == (GROUPS, GROUPS)
     assert output.count("begins again, as Spark lost rows") == 1
-    assert ("native" in output) is IS_NATIVE
+    assert ("Comet has sent its rows" in output) is IS_NATIVE
     assert open_uploads(s3, bucket) == []
+
+
+@native
+@pytest.mark.long
+def test_an_export_whose_batches_comet_does_not_send_has_each_row_once(
+    faulty: FaultyS3, s3: Any, bucket: str
+) -> None:
+    """Its shuffle is Spark's, which compares rows."""
+    killer, unsent = Killer(1), {"spark.comet.exec.pyarrowUDF.enabled": "false"}
+    code, output = run(killer, faulty, f"s3://{bucket}/x", "export", parameters=unsent)
+    assert (killer.kills, code) == (1, 0), output
+    there = groups(s3, bucket)
+    assert (len(there), there.total()) == (GROUPS, GROUPS)
+    assert "native" not in output
 
 
 @pytest.mark.long

@@ -145,14 +145,15 @@ def test_a_column_of_every_type(
     assert ("was native" in told) is not kind.startswith(SPARKS)
 
 
-@pytest.mark.parametrize("kind", OLD)
+@pytest.mark.parametrize("kinds", [*([kind] for kind in OLD), ["date", "date"]], ids=str)
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
 def test_days_and_times_of_another_calendar_are_read_by_spark(
-    same: Any, spark: Any, tmp_path: Any, kind: str, mode: str
+    same: Any, spark: Any, tmp_path: Any, kinds: list[str], mode: str
 ) -> None:
+    """Two dates come as bits of one number."""
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", mode)
     try:
-        query = stored(spark, tmp_path, [kind], OLD)
+        query = stored(spark, tmp_path, kinds, OLD)
     finally:
         spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInWrite")
     told = same(query, parts=3)
@@ -160,14 +161,22 @@ def test_days_and_times_of_another_calendar_are_read_by_spark(
     assert "native" not in told
 
 
-def test_nans_of_any_bits_and_columns_without_values(same: Any, spark: Any, tmp_path: Any) -> None:
+def test_what_spark_does_not_write_itself_and_what_comet_does_not_know(
+    same: Any, spark: Any, tmp_path: Any
+) -> None:
     bits = range(0x7FF1, 0x8000)  # of a signalling or a quiet NaN
     nans = [struct.unpack("<d", struct.pack("<Q", each << 48))[0] for each in bits]
-    rows = pa.table({"id": range(len(nans)), "nan": nans, "narrow": pa.array(nans, pa.float32())})
+    columns = {"id": range(len(nans)), "nan": nans, "narrow": pa.array(nans, pa.float32())}
+    unsigned = pa.array(range(256 - len(nans), 256), pa.uint8())
+    rows = pa.table({**columns, "unsigned": unsigned})
     pq.write_table(rows, tmp_path / "rows.parquet")
     query = f"from parquet.`{tmp_path / 'rows.parquet'}`"
     assert "was native" in same(f"select * {query}", parts=2)
-    same(f"select *, null as nothing {query}", format="parquet", on_existing="overwrite")
+    same(
+        f"select *, null as nothing, make_interval(0, 1, 0, id) as apart {query}",
+        format="csv",
+        on_existing="overwrite",
+    )
 
 
 def test_the_plan_is_native_from_the_scan_to_python(spark: Any, tmp_path: Any) -> None:
@@ -237,7 +246,7 @@ def test_batches_that_are_too_large_are_sent_by_spark(
     path = str(tmp_path / "rows")
     spark.range(9000).selectExpr("id", "repeat('x', 9000) as text").write.parquet(path)
     told = same(f"select * from parquet.`{path}`", parts=1)
-    assert "begins again, without Comet: a batch of its rows has more than 64 MB" in told
+    assert "begins again, without Comet: a batch has more than 64 MB" in told
     assert "native" not in told
 
 

@@ -138,3 +138,20 @@ def test_a_batch_of_wide_rows_is_written_by_spark(
     assert batches.MAX_BYTES > 1000
     assert persist("select id, repeat('x', 100) as text from range(100)", 1).rows == 100
     assert plans == []
+
+
+def test_days_of_another_calendar_are_those_that_spark_reads(
+    persist: Any, frame: Any, spark: Any, plans: list[str], tmp_path: Any
+) -> None:
+    """Comet reads 1000-01-06 in such files."""
+    path = str(tmp_path / "rows")
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY")
+    try:
+        spark.range(9).selectExpr("id", "date'1000-01-01' as day").write.parquet(path)
+    finally:
+        spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInWrite")
+    query = f"select * from parquet.`{path}`"
+    assert [persist(query, time).rows for time in (1, 2)] == [9, 0]
+    assert persist(f"select id + 1 as id, day from ({query})", 3).rows == 2
+    assert plans == []
+    assert frame().where("day = date'1000-01-01'").count() == 9

@@ -11,7 +11,9 @@ import json
 import sys
 from typing import Any
 
+from dbt.adapters.mzs3.events import CopyEvent
 from dbt.adapters.mzs3.export.job import copy_to_s3
+from dbt.adapters.mzs3.export.monitor import RunContext
 from dbt.adapters.mzs3.formats.write import FORMATS
 from dbt.adapters.mzs3.spark.session import get_or_create
 from dbt.adapters.mzs3.store.connection import AwsConnection
@@ -80,7 +82,7 @@ for _name in OTHERS:
     EXPORTS[f"flat_{_name}"] = {"parts": 3, "format": _name}
 # With no nested column, a hash alone orders the rows; many are there several times.
 FLAT = "id % 7 as id, region, odd, zero, amount, day, noon, letter, if(odd, null, 1) as one"
-PLAIN = FLAT.replace("letter, ", "")  # which Comet knows
+PLAIN = FLAT.replace("noon, letter, ", "")  # of types that Comet knows
 
 
 def main(
@@ -102,6 +104,7 @@ def main(
         access_key_id="testing",
         secret_access_key="testing",
     )
+    told: list[CopyEvent] = []
     for folder, name in exports.items():
         columns = PLAIN if name == "flat_plain" else FLAT if "flat" in name else "*"
         result = copy_to_s3(
@@ -111,8 +114,11 @@ def main(
             options={**EXPORTS[name], "location": f"s3://{bucket}/{folder}"},
             connections={"default": connection},
             as_of=1,
+            context=RunContext(tell=told.append),
         )
         assert result.rows == ROWS, result
+    by_comet = any(event.name == "mzs3.copy.native" for event in told)
+    assert by_comet == ("spark.plugins" in parameters)
 
 
 if __name__ == "__main__":

@@ -133,22 +133,22 @@ def test_different_rows_of_one_hash_leave_no_upload_and_a_row_that_says_so(s3: F
 
 
 def test_a_batch_that_is_too_large_before_its_last_row_leaves_no_upload(s3: FakeS3) -> None:
-    limited = spec(max_batch_bytes=4 << 20, part_size=1 << 20)
-    empty, long = batch([], []), "x" * (5 << 20)
+    limited = spec(max_batch_bytes=2000)
+    empty, long = batch([], []), "x" * 3000
     files, task = outcome(limited, empty, batch([0, 0], ["a", long]), batch([0], [long]))
-    assert (len(files), task["refuted"]) == (3, None)
+    assert (len(files), task["refuted"]) == (1, None)
     files, task = outcome(limited, batch([0, 0], [long, "a"]))
     assert (files, task["refuted"]) == ([], "doubtful batches")
 
 
-_UTC = pa.timestamp("us", "Europe/Berlin")
+_ZONED = pa.timestamp("us", "Europe/Berlin")
 
 
 @pytest.mark.parametrize(
     ("kind", "sure", "doubtful"),
     [
         (pa.date32(), [-141_427, None], -141_428),
-        (_UTC, [-2_208_988_800_000_000, None], -2_208_988_800_000_001),
+        (_ZONED, [-2_208_988_800_000_000, None], -2_208_988_800_000_001),
         (pa.string(), ["é", "", None], "a\ufffd"),
         (pa.large_string(), ["e"], "\ufffd"),
         (pa.list_(pa.date32()), [[0, None], [], None], [0, -200_000]),

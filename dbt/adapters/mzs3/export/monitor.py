@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _RESTART_TEXTS: Mapping[RestartReason, str] = {
     "wide rows": f"with batches for wide rows: one has more than {bytes_text(WIDEST)}",
     "doubtful batches": (
-        f"without Comet: a batch of its rows has more than {bytes_text(MAX_BYTES)}, dates before "
-        "1582-10-15, timestamps before 1900 or texts with U+FFFD, which Spark may not read so"
+        f"without Comet: a batch has more than {bytes_text(MAX_BYTES)}, or a value that Spark may "
+        "read as another (a date before 1582-10-15, a timestamp before 1900, U+FFFD in a text)"
     ),
     "equal hashes": "sorted by all columns: different rows have the same hash",
     # Recomputed rows may differ from those that are in files already.

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from dbt.adapters.mzs3.formats.write.format import HASH_COLUMN, PART_COLUMN
 from dbt.adapters.mzs3.rows.batches import NO_ASSUMPTIONS, Assumptions, has_comet, only_if_narrow
-from dbt.adapters.mzs3.rows.columns import ONE_ZERO, named, order_keys
+from dbt.adapters.mzs3.rows.columns import ONE_ZERO, order_keys
 from dbt.adapters.mzs3.rows.packing import packed_columns
 from dbt.adapters.mzs3.types.table import type_named
 
@@ -22,20 +22,20 @@ _SPREAD = "_mz_spread"
 # SQL of a 0 that Spark does not take for a constant. With it, rows of constants have a column to
 # shuffle: Comet shuffles rows without any to the first partition, whatever their key.
 ZERO = "(spark_partition_id() & 0)"
-# Spark's hash of an `int` is Murmur3 with the seed 42, whose steps can be undone one by one. Each
-# is a column of its own, as its value is used more than once: a number of 32 bits without a sign,
-# in a bigint. Factors are below 2 ** 31, so that no product overflows. Of the last step of Murmur3
-# nothing is to be undone, as numbers of parts have no more than 16 bits.
+# Spark's hash of an `int` is Murmur3 with the seed 42, whose steps can be undone one by one, on
+# numbers of 32 bits without a sign in a bigint. Factors are below 2 ** 31, so that no product
+# overflows. The last step needs no undoing, as numbers of parts have no more than 16 bits.
 _LOW = f"{2**32 - 1}L"
-_UNHASHED = (
-    f"({{0}} * 2127672349L) & {_LOW}",
-    f"(({{0}} ^ shiftright({{0}}, 13) ^ shiftright({{0}}, 26)) * -1513385405L) & {_LOW}",
-    f"((({{0}} ^ shiftright({{0}}, 16) ^ 4L) - 3864292196L) * -858993459L) & {_LOW}",
-    f"(((shiftright({{0}}, 13) | shiftleft({{0}} & 8191L, 19)) ^ 42L) * 1458385051L) & {_LOW}",
+_STEPS = (
+    f"(({{0}} * 2127672349L) & {_LOW})",
+    f"((({{0}} ^ shiftright({{0}}, 13) ^ shiftright({{0}}, 26)) * -1513385405L) & {_LOW})",
+    f"(((({{0}} ^ shiftright({{0}}, 16) ^ 4L) - 3864292196L) * -858993459L) & {_LOW})",
+    f"((((shiftright({{0}}, 13) | shiftleft({{0}} & 8191L, 19)) ^ 42L) * 1458385051L) & {_LOW})",
     "cast(shiftright(shiftleft((shiftright({0}, 15) | shiftleft({0} & 32767L, 17))"
     " * -555664463L, 32), 32) as int)",
 )
-KEYS = [f"_mz_key{step}" for step in range(len(_UNHASHED))]  # of which the last is the key
+# Each is a column, as its value is used more than once. Spark analyses the plan with each.
+_UNHASHED = (_STEPS[1].format(_STEPS[0]), _STEPS[3].format(_STEPS[2]), _STEPS[4])
 
 
 def in_parts(
@@ -93,21 +93,22 @@ def sort_keys(schema: T.StructType, first: Sequence[str]) -> list[str]:
 def sorted_parts(numbered: DataFrame, parts: int, keys: Sequence[str]) -> DataFrame:
     """Rows whose column PART_COLUMN is the number of their part: in the partition of this number,
     of `parts`, and sorted there by the `keys`, which are SQL."""
-    placed = with_keys(numbered).repartition(parts, KEYS[-1])
+    placed = with_keys(numbered).repartition(parts, PART_COLUMN)
     ordered = placed.sortWithinPartitions(*map(F.expr, keys))
-    return ordered.withColumn(PART_COLUMN, F.spark_partition_id()).drop(*KEYS)
+    return ordered.withColumn(PART_COLUMN, F.spark_partition_id())
 
 
 def with_keys(numbered: DataFrame) -> DataFrame:
-    """The rows and, as the last of the columns KEYS, a key whose hash is the number of their part.
+    """The rows, with a key in place of the number of their part, which is Spark's hash of the key.
 
     With keys, `repartition` does what `repartitionById` does, which native engines do not know.
     """
-    number = PART_COLUMN
-    if has_comet(numbered.sparkSession):  # else Spark would keep an ORDER BY inside of the query
-        number = f"({PART_COLUMN} | {ZERO})"
-    steps = zip(KEYS, _UNHASHED, (number, *KEYS), strict=False)
-    return numbered.selectExpr("*", *named({key: sql.format(value) for key, sql, value in steps}))
+    # Without Comet, the 0 would only make Spark keep an ORDER BY inside of the query.
+    value = f"({PART_COLUMN} | {ZERO})" if has_comet(numbered.sparkSession) else PART_COLUMN
+    for step in _UNHASHED:
+        numbered = numbered.withColumn(PART_COLUMN, F.expr(step.format(value)))
+        value = PART_COLUMN
+    return numbered
 
 
 def row_hash(schema: T.StructType) -> str:

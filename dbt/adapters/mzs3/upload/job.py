@@ -55,7 +55,7 @@ _NO_RECORD = (
     "beyond spark.ui.retainedStages (1000 unless set) and drops what it has no time for "
     "(spark.scheduler.listenerbus.eventqueue.capacity); raise them and run it again"
 )
-COMPUTED_TWICE = (
+_COMPUTED_TWICE = (
     "Spark lost rows while files were written, and computed them anew, which need not give the "
     "same rows: so it was when all was begun again, too. Run it again when the cluster keeps its "
     "executors, or let shuffled rows outlive them (spark.shuffle.service.enabled, or "
@@ -82,7 +82,7 @@ class Uploads:
     def check(self) -> None:
         """Raises CopyError if rows may be missing or duplicated."""
         if self.restart_reason is not None:
-            raise CopyError(COMPUTED_TWICE)
+            raise CopyError(_COMPUTED_TWICE)
         check_count(sum(file.rows for file in self.files), self.counted_rows)
 
 
@@ -209,9 +209,8 @@ def run_upload_job(parts: DataFrame, spec: WriteSpec) -> Uploads:
     if not once or has_lost_rows():
         return Uploads(files, "rows computed anew")
     added, removed = (sum(task["sums"][sign] for task in tasks) for sign in (0, 1))
-    rows, others = 0, None
-    if is_native:
-        rows, others = engine.rows_shuffled(written), engine.not_native(written)
+    rows = engine.rows_shuffled(written) if is_native else 0
+    others = engine.not_native(written) if is_native else None
     return Uploads(files, None, rows, (added, removed), others)
 
 

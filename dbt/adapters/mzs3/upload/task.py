@@ -44,12 +44,12 @@ def write_parts(spec: WriteSpec, context: Callable[[], Any]) -> Callable[[Batche
     """
 
     def copy_rows(batches: Batches) -> Batches:
-        rows = coalesce_batches(batches)
+        rows = coalesce_batches(batches, spec.max_batch_bytes)
         refuted = None
         if spec.packed:
             rows = (unpacked(batch, spec.packed, 1) for batch in drop_checked_hash(rows))
         if spec.max_batch_bytes is not None:
-            rows = _undoubted(rows, spec.max_batch_bytes)
+            rows = map(_undoubted, rows)
         sums = [0, 0]
         summed = _summed(rows, spec, sums)
         all_runs = (run for batch in summed for run in runs(batch, spec.partition_by))
@@ -213,22 +213,19 @@ def _require_alike(left: pa.RecordBatch, right: pa.RecordBatch) -> None:
 _FIRST = {pa.date32().id: -141_427, pa.timestamp("us").id: -2_208_988_800_000_000}
 
 
-def _undoubted(batches: Batches, max_bytes: int) -> Batches:
-    """The batches, which Comet has sent. Raises RefutedError if one has doubtful values, or more
-    than `max_bytes` even without its last row."""
-    for batch in batches:
-        if batch[:-1].nbytes > max_bytes or any(map(_is_doubtful, batch.columns)):
-            raise RefutedError("doubtful batches")
-        yield batch
+def _undoubted(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, which Comet has sent. Raises RefutedError if it has doubtful values."""
+    if any(map(_is_doubtful, batch.columns)):
+        raise RefutedError("doubtful batches")
+    return batch
 
 
 def _is_doubtful(values: pa.Array) -> bool:
-    """Whether Spark may have read other values: Comet reads days and times of files of Spark 2 as
-    they are, and has U+FFFD in place of bytes that are no UTF-8."""
+    """Whether Spark may have read other values; docs/engines/native.md says why."""
     kind = values.type
     if pa.types.is_nested(kind):
-        inner = [values.keys, values.items] if pa.types.is_map(kind) else values.flatten()
-        return any(map(_is_doubtful, inner if isinstance(inner, list) else [inner]))
+        inner = values.flatten()  # maps are lists of structs here
+        return any(map(_is_doubtful, inner if pa.types.is_struct(kind) else [inner]))
     if is_string(kind):
         text = TextBytes(pc.cast(values, pa.large_string())).data
         return not text.isascii() and b"\xef\xbf\xbd" in text
@@ -250,13 +247,16 @@ _GATHERED_ROWS = 16_384
 _GATHERED_BYTES = 4 << 20
 
 
-def coalesce_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def coalesce_batches(batches: Batches, max_bytes: int | None = None) -> Batches:
     """Joins small batches to larger ones, without changing rows or their order. Keeps less than
-    8 MiB in memory, and twice that while joining them."""
+    8 MiB in memory, and twice that while joining them. Raises RefutedError if a batch has more
+    than `max_bytes` even without its last row, with which Spark's own end."""
     gathered: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         is_large = batch.nbytes >= _GATHERED_BYTES
+        if max_bytes is not None and batch[:-1].nbytes > max_bytes:
+            raise RefutedError("doubtful batches")
         if not is_large:
             gathered.append(batch)
             rows += batch.num_rows
