@@ -61,15 +61,19 @@ class Bench(Session):
     def diff(self, rows: int, rounds: int, encoding: str) -> None:
         """Print the bytes and the median seconds of a diff, and their ratios to a full export."""
         versions = self._versions(rows)
-        first = self.persist(versions[0], "diff", encoding)
         results: dict[str, CopyResult | Committed] = {}
 
         def export(turn: int) -> None:
             results["copy_to_s3"] = self.export(versions[turn % 2])
 
         def persist(turn: int) -> None:
-            results["persist_shard"] = self.persist(versions[self.runs % 2], "diff", encoding)
+            # With Comet to a shard of its own, so that both have the same changes.
+            name = f"diff{self.spark.conf.get('spark.comet.enabled', '')}"
+            results["persist_shard"] = self.persist(versions[(turn + 1) % 2], name, encoding)
 
+        for first_batch in self.with_comet({"first": persist}).values():
+            first_batch(1)
+        first = results["persist_shard"]
         ways = {"copy_to_s3": export, "persist_shard": persist}
         medians = median_seconds(self.with_comet(ways), rounds)
         full, change = results["copy_to_s3"], results["persist_shard"]
