@@ -138,7 +138,7 @@ def test_an_export_whose_batches_comet_does_not_send_has_each_row_once(
     assert (killer.kills, code) == (1, 0), output
     there = groups(s3, bucket)
     assert (len(there), there.total()) == (GROUPS, GROUPS)
-    assert "native" not in output
+    assert "not native" not in output and "was native" not in output
 
 
 @pytest.mark.long
