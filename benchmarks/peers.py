@@ -216,13 +216,13 @@ def _tell(what: str, measured: Measured) -> None:
     """Print the medians of each way: seconds, their ratio to s3a's in the same round with the
     smallest and the largest, processor seconds, and those without the server's; then who wins."""
     head = f"{'seconds':>8}{'to s3a':>8}  {'from, to':<14}{'processor':>9}{'its own':>9}"
-    print(f"\n{what:<24}{head}")
+    print(f"\n{what:<30}{head}")
     for way, (seconds, everyone, server) in measured.items():
         ratios = _ratios(seconds, measured[S3A][0])
         spread = f"{min(ratios):.2f}, {max(ratios):.2f}"
         numbers = f"{median(seconds):>8.2f}{median(ratios):>8.2f}  {spread:<14}"
         own = median(all_of - served for all_of, served in zip(everyone, server, strict=True))
-        print(f"{way:<24}{numbers}{median(everyone):>9.1f}{own:>9.1f}")
+        print(f"{way:<30}{numbers}{median(everyone):>9.1f}{own:>9.1f}")
     ways = {way: seconds for way, (seconds, *_) in measured.items() if not way.startswith(FLOOR)}
     first = min(ways, key=lambda way: median(ways[way]))
     others = (

@@ -26,9 +26,9 @@ class WriteSpec:
 
     `columns` are the query's, `partition_by` the indexes of those that name folders. Files are
     numbered from `first_number`; `single_file` is the name of the only file. With `packed`, the
-    input has a hash, by which it is sorted, and packed columns. `max_batch_bytes` is
-    set if Comet sends the input: a batch has no more. `reusable` has the uploads that
-    interrupted runs left open, by key, those with most parts first. A `resumable` run leaves
+    input has a hash, by which it is sorted, and packed columns. `max_batch_bytes` is set
+    if Comet sends the input: a batch has no more. `reusable` has the uploads that interrupted
+    runs left open, by key, those with most parts first. A `resumable` run leaves
     uploads that can be reused, and `with_sha256` the store keeps the SHA-256 of parts if it can.
     With `dry`, nothing is uploaded, but reports are made. Tasks report sums of the numbers in the
     column `summed`, an index.

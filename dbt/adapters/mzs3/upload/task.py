@@ -12,11 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt.adapters.mzs3.arrow.arrays import float_bits, is_string
+from dbt.adapters.mzs3.arrow.arrays import concatenated_bytes, float_bits, is_string
 from dbt.adapters.mzs3.arrow.packed import unpacked
 from dbt.adapters.mzs3.arrow.version import require_version
 from dbt.adapters.mzs3.errors import ExecutorError
-from dbt.adapters.mzs3.formats.write.csv.quoting import TextBytes
 from dbt.adapters.mzs3.formats.write.format import OpenFile
 from dbt.adapters.mzs3.upload.file_upload import FileUpload, Uploader
 from dbt.adapters.mzs3.upload.folders import Run, folder_of, runs
@@ -227,7 +226,7 @@ def _is_doubtful(values: pa.Array) -> bool:
         inner = values.flatten()  # maps are lists of structs here
         return any(map(_is_doubtful, inner if pa.types.is_struct(kind) else [inner]))
     if is_string(kind):
-        text = TextBytes(pc.cast(values, pa.large_string())).data
+        text = concatenated_bytes(pc.cast(values, pa.binary())).to_pybytes()
         return not text.isascii() and b"\xef\xbf\xbd" in text
     is_local = pa.types.is_timestamp(kind) and kind.tz is None  # Spark 2 had no such type
     return kind.id in _FIRST and not is_local and (pc.min(values).value or 0) < _FIRST[kind.id]
